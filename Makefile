@@ -1,0 +1,46 @@
+# Two commands are all that anyone needs: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test bench clean
+
+help:
+	@echo "make demo   install poem into $(VENV) and run its demo (about a minute)"
+	@echo "make test   install the dev tools and run ruff, mypy, the import contract and pytest"
+	@echo "make bench  install the benchmark tools and print every figure of the README"
+	@echo "make clean  remove $(VENV) and caches"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "poem needs Python 3.11 or newer; set PYTHON=python3.11 or newer"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.bench: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/poem demo
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,55 @@
+"""poem learns better decisions from logs of past ones."""
+
+from typing import TYPE_CHECKING, Any
+
+from poem.bound import generalization_bound
+from poem.calibrate import Calibration
+from poem.errors import PoemError
+from poem.estimators import IPS, SNIPS, Estimate
+from poem.evaluate import estimate
+from poem.fit import Fit, fit
+from poem.log import BanditLog
+from poem.optimizers import LBFGS, AdaGrad
+from poem.policy import Policy, constant_policy, load_policy, uniform_policy
+from poem.simulate import simulate
+from poem.structures import MultiClass, MultiLabel
+from poem.supervised import supervised
+from poem.version import VERSION
+
+if TYPE_CHECKING:
+    from poem.learner import CRMLearner
+
+__version__ = VERSION
+
+__all__ = [
+    "IPS",
+    "LBFGS",
+    "SNIPS",
+    "AdaGrad",
+    "BanditLog",
+    "CRMLearner",
+    "Calibration",
+    "Estimate",
+    "Fit",
+    "MultiClass",
+    "MultiLabel",
+    "PoemError",
+    "Policy",
+    "constant_policy",
+    "estimate",
+    "fit",
+    "generalization_bound",
+    "load_policy",
+    "simulate",
+    "supervised",
+    "uniform_policy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the scikit-learn face only when it is asked for: it doubles the time of ``import poem``."""
+    if name == "CRMLearner":
+        from poem.learner import CRMLearner
+
+        return CRMLearner
+    raise AttributeError(f"module 'poem' has no attribute {name!r}")

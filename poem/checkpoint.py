@@ -1,0 +1,56 @@
+"""Finished candidates on disk, so that an interrupted grid resumes where it stopped."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from poem.errors import CheckpointError
+from poem.log import BanditLog
+from poem.matrix import is_sparse
+from poem.policy import Policy, load_policy, write_whole
+
+
+class Checkpoint:
+    """A folder that belongs to one log and one set of settings; None keeps nothing."""
+
+    def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        owner = self.folder / "fit.json"
+        if not owner.exists():
+            write_whole(owner, json.dumps({"fingerprint": fingerprint}).encode())
+        elif json.loads(owner.read_text()).get("fingerprint") != fingerprint:
+            raise CheckpointError(
+                f"the checkpoint folder {str(folder)!r} belongs to another log or to other settings. "
+                "Pass an empty folder, or delete this one to start anew."
+            )
+
+    def load(self, position: int) -> Policy | None:
+        """Return the policy that was kept for a candidate, with its record in ``training``."""
+        path = self._path(position)
+        return load_policy(path) if path is not None and path.exists() else None
+
+    def keep(self, position: int, policy: Policy) -> None:
+        """Keep a finished candidate."""
+        path = self._path(position)
+        if path is not None:
+            policy.save(path)
+
+    def _path(self, position: int) -> Path | None:
+        return None if self.folder is None else self.folder / f"candidate-{position}.poem"
+
+
+def fingerprint(log: BanditLog, settings: dict[str, Any]) -> str:
+    """Return a digest of everything that decides the outcome of a fit."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    X = log.X
+    parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
+    for array in [*parts, log.y, log.loss, log.log_propensity, log.context]:
+        digest.update(str((array.dtype, array.shape)).encode())
+        digest.update(array)
+    if log.group is not None:
+        digest.update(repr(log.group.tolist()).encode())
+    return digest.hexdigest()

@@ -1,0 +1,58 @@
+"""Everything poem raises or warns about on purpose.
+
+::
+
+    PoemError (Exception)
+    ├── InputError (ValueError)          what was passed in cannot be used
+    │   ├── LogError                     the log itself: NaN, propensities, lengths, labels
+    │   ├── LearningError                a valid log from which nothing can be learnt
+    │   └── MismatchError                a policy and data that do not belong together
+    ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
+    ├── CheckpointError                  a checkpoint folder that belongs to another fit
+    └── DegenerateError                  every candidate policy avoids the logged outputs
+
+    PoemWarning (UserWarning)
+    └── DegenerateWarning                the chosen policy should not be trusted as it is
+
+Messages say what is wrong, what was found and what to do.
+"""
+
+
+class PoemError(Exception):
+    """The root of all errors that poem raises on purpose."""
+
+
+class InputError(PoemError, ValueError):
+    """What was passed in cannot be used."""
+
+
+class LogError(InputError):
+    """The log is malformed: NaN, bad propensities, lengths that differ, unknown labels."""
+
+
+class LearningError(InputError):
+    """The log is valid, but nothing can be learnt from it."""
+
+
+class MismatchError(InputError):
+    """A policy and data that do not belong together."""
+
+
+class PolicyFileError(PoemError, ValueError):
+    """A policy file that is truncated, foreign or of a newer version."""
+
+
+class CheckpointError(PoemError):
+    """A checkpoint folder that belongs to another log or to other settings."""
+
+
+class DegenerateError(PoemError):
+    """Every candidate policy avoids the logged outputs."""
+
+
+class PoemWarning(UserWarning):
+    """The root of poem's warnings."""
+
+
+class DegenerateWarning(PoemWarning):
+    """The chosen policy is degenerate: nothing better was found."""

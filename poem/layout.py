@@ -1,0 +1,127 @@
+"""A log laid out for computing: rows in the order of their contexts, contexts cut into shards.
+
+Scores are computed per context and per shard, so that cost grows with unique contexts and memory
+never holds contexts × outputs beyond one shard.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.kernel import Threads
+from poem.log import BanditLog
+from poem.structures.base import Structure
+from poem.structures.linear import Design, design_of, packed, pairs
+
+SHARD_SCORES = 1 << 22  # 32 MiB of scores
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Neighbouring contexts and their rows: what one thread handles at a time."""
+
+    contexts: slice
+    rows: slice
+    y: AnyArray
+    starts: IntArray
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A block of contexts whose scores fit into memory, with the pieces it is worked on in."""
+
+    design: Design
+    pieces: tuple[Piece, ...]
+
+
+class Layout:
+    """The rows of a log in the order of their contexts.
+
+    Attributes
+    ----------
+    order : (n,) int
+        ``log.loss[order]`` is :attr:`loss`, and so on.
+    y, loss, log_propensity
+        The log's arrays in that order.
+    context : (n,) int
+        Which context each row saw, ascending.
+    shards : tuple of Shard
+    """
+
+    def __init__(self, log: BanditLog, structure: Structure, intercept: bool, max_scores: int = SHARD_SCORES) -> None:
+        self.structure = structure
+        self.design = design_of(log.X, intercept)
+        self.order, starts = log.rows_by_context()
+        in_order = bool(np.all(log.context[1:] >= log.context[:-1]))
+
+        def ordered(values: AnyArray) -> AnyArray:
+            return values if in_order else frozen(values[self.order])
+
+        self.y = ordered(log.y)
+        self.loss: FloatArray = ordered(log.loss)
+        self.log_propensity: FloatArray = ordered(log.log_propensity)
+        self.context: IntArray = ordered(log.context)
+        self.shards = tuple(self._cut(starts, max_scores))
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
+        k = self.structure.n_scores
+        height = max(1, max_scores // k)
+        for first in range(0, self.design.n_contexts, height):
+            last = min(first + height, self.design.n_contexts)
+            block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)
+            borders = starts[first : last + 1]
+            yield Shard(block, tuple(self._piece(borders, a, b) for a, b in pairs(block.cuts(k))))
+
+    def _piece(self, borders: IntArray, first: int, last: int) -> Piece:
+        rows = slice(int(borders[first]), int(borders[last]))
+        starts = frozen(borders[first : last + 1] - borders[first])
+        return Piece(slice(first, last), rows, self.y[rows], starts)
+
+    def forward(
+        self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray], R]
+    ) -> tuple[list[FloatArray], list[R]]:
+        """Score each piece of a shard with packed weights and hand its log-probabilities to ``use``."""
+        k = self.structure.n_scores
+
+        def one(piece: Piece) -> tuple[FloatArray, R]:
+            scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(w, k)
+            return scores, use(piece, self.structure.log_prob(scores, piece.y, piece.starts))
+
+        results = threads.map(one, shard.pieces)
+        return [scores for scores, _ in results], [used for _, used in results]
+
+    def backward(
+        self, shard: Shard, scores: list[FloatArray], coef: FloatArray, grad: FloatArray, threads: Threads
+    ) -> None:
+        """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``."""
+        k = self.structure.n_scores
+        slopes = packed(np.zeros((shard.design.n_contexts, k)))
+
+        def one(work: tuple[Piece, FloatArray]) -> None:
+            piece, piece_scores = work
+            slopes[piece.contexts, :k] = self.structure.pull_back(piece_scores, piece.y, piece.starts, coef[piece.rows])
+
+        threads.map(one, zip(shard.pieces, scores, strict=True))
+        shard.design.add_transposed(grad, slopes, threads)
+
+    def log_prob(self, w: FloatArray, threads: Threads) -> FloatArray:
+        """Return log h(yᵢ|xᵢ) of every row, in the order of the original log."""
+        out = np.empty(len(self))
+
+        def keep(piece: Piece, log_prob: FloatArray) -> None:
+            out[piece.rows] = log_prob
+
+        wide = packed(w)
+        for shard in self.shards:
+            self.forward(shard, wide, threads, keep)
+        restored = np.empty(len(self))
+        restored[self.order] = out
+        return restored

@@ -1,0 +1,142 @@
+"""The scikit-learn face of :func:`poem.fit`."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from poem.arrays import AnyArray, FloatArray
+from poem.calibrate import LossBounds
+from poem.errors import LogError
+from poem.estimators import SNIPS, Estimator
+from poem.evaluate import estimate
+from poem.fit import Lam, fit
+from poem.log import BanditLog
+from poem.optimizers import Optimizer
+
+
+class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Counterfactual risk minimization as a scikit-learn estimator.
+
+    The parameters are those of :func:`poem.fit`. ``loss`` (or ``reward``), ``propensity`` (or
+    ``log_propensity``) and ``group`` are passed to ``fit`` and ``score`` row by row; with metadata routing enabled
+    and ``set_fit_request(loss=True, propensity=True)``, pipelines and searches pass them on.
+
+    Attributes
+    ----------
+    policy_ : Policy
+    result_ : Fit
+    classes_ : (k,) array
+        Classes, or label names.
+    n_features_in_ : int
+    """
+
+    def __init__(
+        self,
+        *,
+        estimator: Estimator | None = None,
+        lam: Lam = "auto",
+        l2: float = 0.0,
+        optimizer: Optimizer | None = None,
+        loss_bounds: LossBounds = "auto",
+        fit_intercept: bool = True,
+        validation: float | None = 0.25,
+        select_by: str | Estimator = "ips",
+        guard: bool = True,
+        force: bool = False,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.lam = lam
+        self.l2 = l2
+        self.optimizer = optimizer
+        self.loss_bounds = loss_bounds
+        self.fit_intercept = fit_intercept
+        self.validation = validation
+        self.select_by = select_by
+        self.guard = guard
+        self.force = force
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = None,
+        propensity: Any = None,
+        *,
+        reward: Any = None,
+        log_propensity: Any = None,
+        group: Any = None,
+    ) -> Self:
+        """Learn from logged outputs ``y``, their losses and propensities."""
+        if y is None:
+            raise LogError("y is missing: this learner requires y to be passed, the logged outputs.")
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        log = BanditLog(
+            X, y, loss=loss, reward=reward, propensity=propensity, log_propensity=log_propensity, group=group
+        )
+        self.result_ = fit(
+            log,
+            estimator=self.estimator,
+            lam=self.lam,
+            l2=self.l2,
+            optimizer=self.optimizer,
+            loss_bounds=self.loss_bounds,
+            fit_intercept=self.fit_intercept,
+            validation=self.validation,
+            select_by=self.select_by,  # type: ignore[arg-type]  # checked by fit
+            guard=self.guard,
+            force=self.force,
+            n_jobs=self.n_jobs,
+            seed=self.random_state,
+        )
+        self.policy_ = self.result_.policy
+        self.classes_ = np.asarray(log.labels)
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable output of each context."""
+        check_is_fitted(self, "policy_")
+        return self.policy_.predict(self._checked(X))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class or label, (n, k)."""
+        check_is_fitted(self, "policy_")
+        return self.policy_.marginals(self._checked(X))
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = None,
+        propensity: Any = None,
+        *,
+        reward: Any = None,
+        log_propensity: Any = None,
+    ) -> float:
+        """Return minus the self-normalised estimate of the loss on a log (higher is better)."""
+        check_is_fitted(self, "policy_")
+        log = BanditLog(
+            self._checked(X),
+            y,
+            loss=loss,
+            reward=reward,
+            propensity=propensity,
+            log_propensity=log_propensity,
+            labels=self.policy_.labels,
+        )
+        return -estimate(self.policy_, log, SNIPS(clip=None)).value
+
+    def _checked(self, X: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags

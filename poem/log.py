@@ -1,0 +1,372 @@
+"""BanditLog: the arrays of one log of decisions, validated once and never changed."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.errors import InputError, LogError
+from poem.matrix import Matrix, as_matrix, is_sparse
+from poem.outputs import Labels, encode
+
+ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
+
+
+class BanditLog:
+    """A log of decisions: context x, logged output y, its loss, and its propensity.
+
+    Parameters
+    ----------
+    X : (n, d) or (n_contexts, d) array, sparse matrix or Arrow-speaking data frame
+        One row for each logged decision, or, with ``context``, one row for each unique context.
+    y : (n,) or (n, q) array
+        One class for each row (numbers or strings), or q columns of 0/1.
+    loss, reward : (n,) array
+        Exactly one of them. Lower losses are better; a reward is negated here and nowhere else.
+    propensity, log_propensity : (n,) array
+        Exactly one of them: the probability with which the logging policy chose ``y``.
+    context : (n,) array of int, optional
+        Which row of ``X`` each decision saw.
+    group : (n,) array, optional
+        Rows of one group (a user, a session) are not independent; splits keep them together.
+    labels : sequence, optional
+        All possible classes, or the names of the label columns. Found in ``y`` if not given.
+    feature_names : sequence of str, optional
+        Taken from a data frame if not given.
+
+    Attributes
+    ----------
+    X, y, loss, log_propensity, context, group, labels, feature_names
+        The same, checked; ``y`` as codes (0/1 columns, or positions in ``labels``).
+    """
+
+    X: Matrix
+    y: AnyArray
+    loss: FloatArray
+    log_propensity: FloatArray
+    context: IntArray
+    group: AnyArray | None
+    labels: Labels
+    feature_names: tuple[str, ...] | None
+
+    __slots__ = ("X", "context", "feature_names", "group", "labels", "log_propensity", "loss", "y")
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        loss: Any = None,
+        reward: Any = None,
+        propensity: Any = None,
+        log_propensity: Any = None,
+        context: Any = None,
+        group: Any = None,
+        labels: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
+        names = None if feature_names is None else tuple(feature_names)
+        matrix, names = as_matrix(X, names)
+        codes, known = encode(y, None if labels is None else tuple(labels))
+        n = len(codes)
+        if n == 0:
+            raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
+        self._set(
+            X=_frozen_matrix(matrix),
+            y=frozen(codes),
+            loss=frozen(_loss(loss, reward, n)),
+            log_propensity=frozen(_log_propensity(propensity, log_propensity, n)),
+            context=frozen(_context(context, matrix.shape[0], n)),
+            group=None if group is None else frozen(_group(group, n)),
+            labels=known,
+            feature_names=names,
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a BanditLog never changes; make a new one instead of setting {name}")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
+
+    def _with(self, **changes: Any) -> "BanditLog":
+        """Return a copy with other fields; they come from a checked log and are not checked again."""
+        return _rebuild({name: getattr(self, name) for name in self.__slots__} | changes)
+
+    # ---- size and looks -------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @property
+    def n_contexts(self) -> int:
+        """The number of rows of ``X``."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+        return int(self.X.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the log's own arrays take."""
+        X = self.X
+        matrix = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes
+        rows = (self.y, self.loss, self.log_propensity, self.context)
+        return int(matrix + sum(array.nbytes for array in rows))
+
+    def __repr__(self) -> str:
+        kind = f"CSR, {self.X.nnz / max(1, self.n_contexts):.1f} non-zeros a row" if is_sparse(self.X) else "dense"
+        output = f"{len(self.labels)} yes/no labels" if self.y.ndim == 2 else f"one of {len(self.labels)} classes"
+        p = np.exp(np.quantile(self.log_propensity, [0.0, 0.5, 1.0]))
+        lines = [
+            f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
+            f"  output      {output}: {_shorten(self.labels)}",
+            f"  loss        mean {self.loss.mean():.4g}, from {self.loss.min():.4g} to {self.loss.max():.4g}",
+            f"  propensity  median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}",
+        ]
+        if self.group is not None:
+            lines.append(f"  group       {len(np.unique(self.group)):,} groups")
+        return "\n".join(lines)
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def take(self, rows: Any) -> "BanditLog":
+        """Return the log of some rows (positions or a mask); contexts are shared, not copied."""
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
+        if len(chosen) == 0:
+            raise LogError("the log is empty: no rows were taken. Take at least one row.")
+        per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
+        group = None if self.group is None else frozen(self.group[chosen])
+        return self._with(group=group, **per_row)
+
+    def split(
+        self,
+        fraction: float,
+        rng: np.random.Generator | int,
+        *,
+        by: Literal["row", "group"] | None = None,
+    ) -> tuple["BanditLog", "BanditLog"]:
+        """Split at random into (rest, ``fraction`` of the rows or groups).
+
+        ``by`` is ``"group"`` if the log has groups and ``"row"`` otherwise, unless given.
+        """
+        if not 0.0 < fraction < 1.0:
+            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for a quarter.")
+        rng = np.random.default_rng(rng)
+        unit = _split_units(self, by)
+        n_units = int(unit.max()) + 1
+        if n_units < 2:
+            raise InputError(f"cannot split a log of one {by or 'row or group'}. Pass more data or by='row'.")
+        n_held = min(max(1, round(fraction * n_units)), n_units - 1)
+        held = np.zeros(n_units, dtype=bool)
+        held[rng.permutation(n_units)[:n_held]] = True
+        mask = held[unit]
+        return self.take(~mask), self.take(mask)
+
+    def shards(self, count: int) -> Iterator["BanditLog"]:
+        """Yield up to ``count`` logs of neighbouring contexts; together they hold every row once."""
+        order, starts = self.rows_by_context()
+        wanted = np.linspace(0, len(self), min(count, self.n_contexts) + 1)
+        cuts = np.unique(np.searchsorted(starts, wanted))
+        for first, last in itertools.pairwise(cuts.tolist()):
+            rows = order[starts[first] : starts[last]]
+            part = self.take(rows)
+            yield part._with(X=_frozen_matrix(self.X[first:last]), context=frozen(part.context - first))
+
+    @staticmethod
+    def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
+        """Join logs of the same outputs and features."""
+        if not logs:
+            raise InputError("concat needs at least one log; found none.")
+        first = logs[0]
+        for log in logs[1:]:
+            _check_same_kind(first, log)
+        per_row = {
+            name: frozen(np.concatenate([getattr(log, name) for log in logs]))
+            for name in ("y", "loss", "log_propensity")
+        }
+        group = None
+        if first.group is not None:
+            group = frozen(np.concatenate([log.group for log in logs if log.group is not None]))
+        X, context = _joined_contexts(logs)
+        return first._with(X=X, context=context, group=group, **per_row)
+
+    def deduplicated(self) -> "BanditLog":
+        """Return the same log with equal contexts stored once."""
+        kept: dict[bytes, int] = {}
+        number = np.empty(self.n_contexts, dtype=np.int64)
+        first_rows: list[int] = []
+        for row, key in enumerate(_row_keys(self.X)):
+            position = kept.setdefault(key, len(first_rows))
+            if position == len(first_rows):
+                first_rows.append(row)
+            number[row] = position
+        if len(first_rows) == self.n_contexts:
+            return self
+        return self._with(X=_frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
+
+    def rows_by_context(self) -> tuple[IntArray, IntArray]:
+        """Return ``(order, starts)``: ``order[starts[c]:starts[c + 1]]`` are the rows of context c."""
+        starts = np.zeros(self.n_contexts + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.context, minlength=self.n_contexts), out=starts[1:])
+        return np.argsort(self.context, kind="stable"), starts
+
+
+def _rebuild(fields: dict[str, Any]) -> BanditLog:
+    log = object.__new__(BanditLog)
+    log._set(**fields)
+    return log
+
+
+# ---- checks of one field each ---------------------------------------------------------------
+
+
+def _vector(values: Any, name: str, n: int) -> FloatArray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LogError(f"{name} must be numbers; found {type(values).__name__} ({error}).") from error
+    if array.ndim != 1 or len(array) != n:
+        raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
+    bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))
+    if len(bad):
+        raise LogError(
+            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({len(bad)} such rows). Drop or mend them."
+        )
+    return array
+
+
+def _loss(loss: Any, reward: Any, n: int) -> FloatArray:
+    if (loss is None) == (reward is None):
+        found = "neither" if loss is None else "both"
+        raise LogError(f"pass exactly one of loss= (lower is better) and reward= (higher is better); found {found}.")
+    return _vector(loss, "loss", n) if reward is None else -_vector(reward, "reward", n)
+
+
+def _log_propensity(propensity: Any, log_propensity: Any, n: int) -> FloatArray:
+    if propensity is not None and log_propensity is not None:
+        raise LogError("pass propensity= or log_propensity=, not both.")
+    if propensity is None and log_propensity is None:
+        raise LogError(
+            "propensity is missing: the probability with which the logging policy chose each output. "
+            "It is never guessed. Log it, or compute it from the logging policy and pass propensity=."
+        )
+    if log_propensity is not None:
+        logs = _vector(log_propensity, "log_propensity", n)
+        bad = np.flatnonzero((logs > ROUNDING) | ~np.isfinite(logs))
+        if len(bad):
+            raise LogError(
+                f"log_propensity must be finite and at most 0; row {bad[0]} has {logs[bad[0]]} "
+                f"({len(bad)} such rows). Drop such rows or mend the logging."
+            )
+        return np.minimum(logs, 0.0)
+    values = _vector(propensity, "propensity", n)
+    bad = np.flatnonzero((values <= 0.0) | (values > 1.0 + ROUNDING))
+    if len(bad):
+        raise LogError(
+            f"propensity must be in (0, 1]; row {bad[0]} has {values[bad[0]]} ({len(bad)} such rows). "
+            "Drop such rows or mend the logging: an output that was chosen had a probability above 0."
+        )
+    return np.log(np.minimum(values, 1.0))
+
+
+def _context(context: Any, n_contexts: int, n: int) -> IntArray:
+    if context is None:
+        if n_contexts != n:
+            raise LogError(
+                f"X has {n_contexts} rows and y has {n}. Pass rows that match, "
+                "or context= to say which row of X each decision saw."
+            )
+        return np.arange(n, dtype=np.int64)
+    array = np.asarray(context)
+    if array.shape != (n,) or array.dtype.kind not in "iu":
+        raise LogError(
+            f"context must be {n} whole numbers, one for each row of y; found {array.dtype} of shape {array.shape}."
+        )
+    bad = np.flatnonzero((array < 0) | (array >= n_contexts))
+    if len(bad):
+        raise LogError(f"context must be a row of X, from 0 to {n_contexts - 1}; row {bad[0]} has {array[bad[0]]}.")
+    return array.astype(np.int64)
+
+
+def _group(group: Any, n: int) -> AnyArray:
+    array = np.asarray(group)
+    if array.shape != (n,):
+        raise LogError(f"group must have one value for each of the {n} rows of y; found shape {array.shape}.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise LogError("group must not be NaN. Give rows without a group a group of their own.")
+    return array
+
+
+# ---- parts of the methods above -------------------------------------------------------------
+
+
+def _frozen_matrix(matrix: Matrix) -> Matrix:
+    if not is_sparse(matrix):
+        return frozen(matrix)
+    # int64 row pointers and int32 columns whatever scipy chose: the kernels know one type each.
+    columns = np.int32 if matrix.shape[1] <= np.iinfo(np.int32).max else np.int64
+    view = sp.csr_array(matrix.shape, dtype=np.float64)
+    view.data, view.indices = frozen(matrix.data), frozen(matrix.indices, columns)
+    view.indptr = frozen(matrix.indptr, np.int64)
+    return view
+
+
+def _split_units(log: BanditLog, by: str | None) -> IntArray:
+    if by == "group" and log.group is None:
+        raise InputError("by='group' needs a log with group=; this one has none. Use by='row'.")
+    if by not in (None, "row", "group"):
+        raise InputError(f"by must be 'row' or 'group'; found {by!r}.")
+    if log.group is None or by == "row":
+        return np.arange(len(log), dtype=np.int64)
+    return np.unique(log.group, return_inverse=True)[1].astype(np.int64)
+
+
+def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
+    pairs = {
+        "labels": (_shorten(first.labels), _shorten(other.labels), first.labels == other.labels),
+        "features": (first.n_features, other.n_features, first.n_features == other.n_features),
+        "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
+        "kind of y": (first.y.ndim, other.y.ndim, first.y.ndim == other.y.ndim),
+        "groups": (first.group is not None, other.group is not None, (first.group is None) == (other.group is None)),
+    }
+    for what, (one, two, same) in pairs.items():
+        if not same:
+            raise InputError(f"logs can be joined only if they have the same {what}; found {one} and {two}.")
+
+
+def _joined_contexts(logs: Sequence[BanditLog]) -> tuple[Matrix, IntArray]:
+    if all(log.X is logs[0].X for log in logs):
+        return logs[0].X, frozen(np.concatenate([log.context for log in logs]))
+    offsets = np.cumsum([0, *(log.n_contexts for log in logs[:-1])])
+    context = np.concatenate([log.context + offset for log, offset in zip(logs, offsets, strict=True)])
+    matrices = [log.X for log in logs]
+    sparse = any(is_sparse(matrix) for matrix in matrices)
+    X = sp.csr_array(sp.vstack(matrices, format="csr")) if sparse else np.vstack(matrices)
+    return _frozen_matrix(X), frozen(context)
+
+
+def _row_keys(X: Matrix) -> Iterator[bytes]:
+    if not is_sparse(X):
+        for row in X:
+            yield (row + 0.0).tobytes()  # -0.0 and 0.0 are one context
+        return
+    X = X.copy()
+    X.eliminate_zeros()
+    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        yield X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
+
+
+def _shorten(labels: Sequence[Any]) -> str:
+    shown = ", ".join(str(label) for label in labels[:5])
+    return shown if len(labels) <= 5 else f"{shown}, …"

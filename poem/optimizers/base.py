@@ -1,0 +1,81 @@
+"""What optimizers and problems promise each other. Nothing here knows of bandits."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import FloatArray, IntArray
+
+# Called now and then with (steps done, objective); may raise to stop the work.
+OnStep = Callable[[int, float], None]
+
+
+class SparseRows(Protocol):
+    """A gradient of some rows of the weights."""
+
+    @property
+    def rows(self) -> IntArray: ...
+    @property
+    def values(self) -> FloatArray: ...
+
+
+class Problem(Protocol):
+    """A smooth function of weights of some shape, as a whole and in batches of rows.
+
+    Batches work on ``packed`` weights, which may have more columns; their gradient there is 0.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def l2(self) -> float: ...
+    def __call__(self, w: FloatArray) -> tuple[float, FloatArray]: ...
+    def packed(self, w: FloatArray) -> FloatArray: ...
+    def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]: ...
+    def batch(self, wide: FloatArray, rows: IntArray, slopes: FloatArray) -> tuple[float, SparseRows]: ...
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Where an optimizer ended and how it got there.
+
+    ``curve`` holds (seconds, objective) pairs: one an iteration for L-BFGS, one an epoch for AdaGrad.
+    """
+
+    weights: FloatArray
+    value: float
+    steps: int
+    seconds: float
+    converged: bool
+    reason: str
+    curve: list[tuple[float, float]] = field(default_factory=list)
+
+
+class Optimizer(ABC):
+    """Minimises a :class:`Problem` from a start (w = 0 by default)."""
+
+    @abstractmethod
+    def minimize(
+        self,
+        problem: Problem,
+        start: FloatArray | None = None,
+        *,
+        rng: Generator | None = None,
+        on_step: OnStep | None = None,
+    ) -> Trace:
+        """Return the best weights found and the way there."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the settings as plain data, for records."""
+
+
+def start_of(problem: Problem, start: FloatArray | None) -> FloatArray:
+    """Return a fresh copy of the start, zeros if none is given."""
+    return np.zeros(problem.shape) if start is None else np.array(start, dtype=np.float64).reshape(problem.shape)

@@ -1,0 +1,93 @@
+"""What a user calls y, turned into codes: (n, q) of 0/1 for label sets, (n,) of class numbers."""
+
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import AnyArray
+from poem.errors import LogError
+from poem.matrix import is_sparse
+
+Labels = tuple[Any, ...]
+
+
+def encode(y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
+    """Return ``(codes, labels)``; a new label is an error when ``labels`` are given.
+
+    A matrix holds one 0/1 column for each label; a vector holds one class for each row.
+    """
+    if hasattr(y, "__arrow_c_stream__") and not hasattr(y, "__array__"):
+        import pyarrow as pa
+
+        table = pa.table(y)
+        labels = labels or tuple(table.column_names)
+        y = np.column_stack([column.to_numpy() for column in table.columns])
+    elif labels is None and getattr(y, "ndim", 1) == 2 and hasattr(y, "columns"):
+        labels = tuple(y.columns)
+    values = y.toarray() if is_sparse(y) else np.asarray(y)
+    if values.ndim == 2:
+        return _label_sets(values, labels)
+    if values.ndim == 1:
+        return _classes(values, labels)
+    raise LogError(
+        f"y must be a vector of classes or a matrix of 0/1 labels; found {values.ndim} dimensions. "
+        "Pass (n,) for one class a row or (n, q) for q yes/no labels."
+    )
+
+
+def decode(codes: AnyArray, labels: Labels) -> AnyArray:
+    """Turn codes back into what the user logged (label sets stay 0/1 matrices)."""
+    return codes if codes.ndim == 2 else np.asarray(labels)[codes]
+
+
+def _label_sets(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labels]:
+    if values.shape[1] == 0:
+        raise LogError("y must have at least one label column; found none.")
+    labels = tuple(range(values.shape[1])) if labels is None else labels
+    if len(labels) != values.shape[1]:
+        raise LogError(
+            f"y has {values.shape[1]} label columns, but {len(labels)} labels are known. "
+            "Pass one column for each label."
+        )
+    try:
+        zero_or_one = (values == 0) | (values == 1)
+    except TypeError:
+        zero_or_one = np.zeros(values.shape, dtype=bool)
+    if not np.all(zero_or_one):
+        row, column = np.argwhere(~zero_or_one)[0]
+        raise LogError(
+            f"a matrix y must hold 0 and 1 only; row {row}, column {column} is {values[row, column]!r}. "
+            "For one class a row pass y as a vector."
+        )
+    return np.ascontiguousarray(values, dtype=np.uint8), labels
+
+
+def _classes(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labels]:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise LogError(f"y must not be NaN or infinite; row {row} is {values[row]}. Drop such rows.")
+    if values.dtype.kind not in "biufUSO":
+        raise LogError(f"y must hold numbers or strings; found {values.dtype}. Convert it to strings.")
+    if labels is None:
+        try:
+            known, codes = np.unique(values, return_inverse=True)
+        except TypeError as error:
+            raise LogError(f"y mixes types that cannot be ordered ({error}). Convert it to strings.") from error
+        return codes.astype(np.int32), tuple(known.tolist())
+    return _known_classes(values, labels), labels
+
+
+def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
+    if len(set(labels)) != len(labels):
+        raise LogError(f"labels must be distinct; found {len(labels)} of which {len(set(labels))} differ.")
+    present, inverse = np.unique(values, return_inverse=True)
+    number_of = {label: code for code, label in enumerate(labels)}
+    unseen = [value for value in present.tolist() if value not in number_of]
+    if unseen:
+        row = int(np.flatnonzero(values == unseen[0])[0])
+        raise LogError(
+            f"y holds a class that is not known; row {row} is {unseen[0]!r}, known are {list(labels)[:8]}. "
+            "Drop such rows or name all classes with labels=."
+        )
+    codes = np.array([number_of[value] for value in present.tolist()], dtype=np.int32)
+    return codes[inverse]

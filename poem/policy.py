@@ -1,0 +1,259 @@
+"""Policy = structure + weights: probabilities, decisions, and a file to keep them in."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray, frozen
+from poem.errors import MismatchError, PolicyFileError
+from poem.kernel import Threads, count_threads
+from poem.layout import SHARD_SCORES, Layout
+from poem.log import BanditLog
+from poem.matrix import as_matrix
+from poem.outputs import Labels, decode, encode
+from poem.structures import Structure, structure_from_name
+from poem.structures.linear import design_of, packed
+
+FILE_VERSION = 1
+CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A stochastic linear policy h(y|x) ∝ exp(w·φ(x, y)).
+
+    Attributes
+    ----------
+    structure : Structure
+        What y is.
+    weights : (d, k) or (d + 1, k) array
+        One row for each feature; the last one is the intercept if there is one.
+    intercept : bool
+    labels : tuple
+        The classes, or the names of the label columns.
+    feature_names : tuple of str, optional
+    training : dict
+        How the policy was made, as plain data; it is saved with it.
+    """
+
+    structure: Structure
+    weights: FloatArray
+    intercept: bool
+    labels: Labels
+    feature_names: tuple[str, ...] | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", frozen(self.weights, np.float64))
+
+    @property
+    def n_features(self) -> int:
+        """The number of features that X must have."""
+        return len(self.weights) - int(self.intercept)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.structure}, {self.n_features} features, intercept={self.intercept})"
+
+    # ---- decisions ------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable output of each context (MAP): classes, or a 0/1 matrix."""
+        codes = self._stack(X, lambda scores, _: self.structure.argmax(scores))
+        return decode(codes, self.labels)
+
+    def sample(self, X: Any, rng: Generator | int) -> AnyArray:
+        """Draw one output for each context; log its probability with :meth:`log_prob`."""
+        generator = np.random.default_rng(rng)
+        codes = self._stack(X, lambda scores, _: self.structure.sample(scores, generator))
+        return decode(codes, self.labels)
+
+    def marginals(self, X: Any) -> FloatArray:
+        """Return the probability of each label or class in each context, (m, k)."""
+        return self._stack(X, lambda scores, _: self.structure.marginals(scores))
+
+    def log_prob(self, X: Any, y: Any) -> FloatArray:
+        """Return log h(y|x) of one output for each row of X."""
+        codes = self._codes(y)
+
+        def one(scores: FloatArray, rows: slice) -> FloatArray:
+            starts = frozen(np.arange(len(scores) + 1))
+            return self.structure.log_prob(scores, codes[rows], starts)
+
+        return self._stack(X, one, len(codes))
+
+    def log_prob_of(self, log: BanditLog, n_jobs: int | None = -1) -> FloatArray:
+        """Return log h(y|x) of every row of a log; each unique context is scored once."""
+        if log.labels != self.labels or log.y.ndim != (2 if self.structure.name == "multilabel" else 1):
+            raise MismatchError(
+                f"the log's outputs are {list(log.labels)[:8]}, the policy's are {list(self.labels)[:8]}. "
+                "Build the log with labels= the policy's labels."
+            )
+        self._check_width(log.n_features)
+        return Layout(log, self.structure, self.intercept).log_prob(self.weights, Threads(count_threads(n_jobs)))
+
+    def expected_loss(self, X: Any, truth: Any) -> float:
+        """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""
+        codes = self._codes(truth)
+        losses = self._stack(X, lambda scores, rows: self.structure.expected_loss(scores, codes[rows]), len(codes))
+        return float(losses.mean())
+
+    def map_loss(self, X: Any, truth: Any) -> float:
+        """Return the mean loss of :meth:`predict` against true outputs."""
+        codes = self._codes(truth)
+
+        def one(scores: FloatArray, rows: slice) -> FloatArray:
+            return self.structure.loss(codes[rows], self.structure.argmax(scores))
+
+        return float(self._stack(X, one, len(codes)).mean())
+
+    def variation(self, X: Any) -> float:
+        """Return how far h(·|x) moves with x: 0 for a policy that ignores x."""
+        matrix = self._matrix(X)[: max(2, SHARD_SCORES // self.structure.n_scores)]
+        design = design_of(matrix, self.intercept)
+        return self.structure.variation(design.scores(packed(self.weights), self.structure.n_scores))
+
+    def at_temperature(self, alpha: float) -> "Policy":
+        """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
+        if not np.isfinite(alpha) or alpha < 0.0:
+            raise MismatchError(f"alpha must be finite and not negative; found {alpha}.")
+        return replace(self, weights=self.weights * alpha, training={**self.training, "temperature": alpha})
+
+    def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:
+        """Apply ``use`` to the scores of one block of contexts at a time and join the results."""
+        matrix = self._matrix(X)
+        if rows is not None and rows != matrix.shape[0]:
+            raise MismatchError(f"X has {matrix.shape[0]} rows and y has {rows}. Pass one output for each row of X.")
+        design = design_of(matrix, self.intercept)
+        k, wide = self.structure.n_scores, packed(self.weights)
+        blocks = _blocks(design.n_contexts, k)
+        return np.concatenate([use(design.block(b.start, b.stop).scores(wide, k), b) for b in blocks])
+
+    def _matrix(self, X: Any) -> Any:
+        named = self.feature_names if hasattr(X, "__arrow_c_stream__") else None
+        matrix, _ = as_matrix(X, named)
+        self._check_width(matrix.shape[1])
+        if matrix.shape[0] == 0:
+            raise MismatchError("X has no rows. Pass at least one context.")
+        return matrix
+
+    def _check_width(self, width: int) -> None:
+        if width != self.n_features:
+            raise MismatchError(
+                f"X has {width} features; the policy was made for {self.n_features}. "
+                "Pass the same columns as in training."
+            )
+
+    def _codes(self, y: Any) -> AnyArray:
+        codes, _ = encode(y, self.labels)
+        if codes.ndim != (2 if self.structure.name == "multilabel" else 1):
+            raise MismatchError(f"y has {codes.ndim} dimensions, which does not fit a {self.structure.name} policy.")
+        return frozen(codes)
+
+    # ---- the file -------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the policy to a safetensors file with JSON metadata; an old file is replaced whole."""
+        from safetensors.numpy import save
+
+        about = {
+            "format": "poem.policy",
+            "version": FILE_VERSION,
+            "structure": self.structure.name,
+            "intercept": self.intercept,
+            "labels": list(self.labels),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "training": self.training,
+        }
+        content = save({"weights": np.array(self.weights)}, metadata={"poem": json.dumps(about, ensure_ascii=False)})
+        return write_whole(Path(path), content)
+
+
+def uniform_policy(log: BanditLog, structure: Structure) -> Policy:
+    """Return the policy that gives every output of a log's kind the same probability."""
+    weights = np.zeros((log.n_features + 1, structure.n_scores))
+    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "uniform_policy"})
+
+
+def constant_policy(log: BanditLog, structure: Structure, y: Any) -> Policy:
+    """Return the policy that always chooses the one output ``y``."""
+    codes, _ = encode(np.asarray([y]), log.labels)
+    weights = np.zeros((log.n_features + 1, structure.n_scores))
+    weights[-1] = CERTAIN * structure.constant_scores(codes[0])
+    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"})
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Read a policy that :meth:`Policy.save` wrote. Nothing in the file is executed."""
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise PolicyFileError(f"there is no policy file at {os.fspath(path)!r}. Check the path.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise PolicyFileError(
+            f"{os.fspath(path)!r} is not a whole policy file: {error}. "
+            "It may be truncated or of another format; save it again."
+        ) from error
+    return _rebuild(os.fspath(path), metadata, tensors)
+
+
+def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) -> Policy:
+    try:
+        about = json.loads(metadata["poem"])
+        if about["format"] != "poem.policy":
+            raise KeyError("format")
+        version = int(about["version"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise PolicyFileError(
+            f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
+        ) from error
+    if version > FILE_VERSION:
+        raise PolicyFileError(
+            f"{path!r} has format version {version}; this poem reads up to {FILE_VERSION}. Upgrade poem."
+        )
+    try:
+        weights, labels = tensors["weights"], tuple(about["labels"])
+        if weights.ndim != 2 or len(labels) != weights.shape[1]:
+            raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
+        structure = structure_from_name(about["structure"], weights.shape[1])
+        names = about["feature_names"]
+        return Policy(
+            structure,
+            weights,
+            bool(about["intercept"]),
+            labels,
+            None if names is None else tuple(names),
+            about["training"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file so that it is there whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _blocks(length: int, k: int) -> Iterator[slice]:
+    height = max(1, SHARD_SCORES // k)
+    for first in range(0, length, height):
+        yield slice(first, min(first + height, length))

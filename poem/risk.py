@@ -1,0 +1,142 @@
+"""Risk = structure × estimator + λ·stderr + l2: the only place where the two meet."""
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray, frozen
+from poem.errors import InputError
+from poem.estimators.base import Estimator, Point
+from poem.kernel import Threads
+from poem.layout import Layout, Piece
+from poem.structures.linear import RowGradient, packed
+
+
+class Risk:
+    """The training objective of the paper's Eq. (6): R̂ᴹ(w) + λ·√(Var(u)/n) + ½·l2·‖w‖².
+
+    Parameters
+    ----------
+    layout : Layout
+        The training rows; shared by all risks over the same rows.
+    loss : (n,) array
+        The scaled loss of each row, in the layout's order.
+    estimator : Estimator
+        With its clip set.
+    lam, l2 : float
+        λ of the variance penalty and the strength of the l2 penalty.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        loss: FloatArray,
+        estimator: Estimator,
+        *,
+        lam: float = 0.0,
+        l2: float = 0.0,
+        threads: Threads | None = None,
+    ) -> None:
+        if lam < 0.0 or l2 < 0.0:
+            raise InputError(f"lam and l2 must not be negative; found lam={lam}, l2={l2}.")
+        self.layout, self.loss, self.estimator = layout, loss, estimator
+        self.lam, self.l2 = lam, l2
+        self.threads = threads or Threads()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the weights."""
+        return self.layout.design.n_weights, self.layout.structure.n_scores
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that batches are drawn from."""
+        return len(self.layout)
+
+    # ---- the whole log --------------------------------------------------------------------
+
+    def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient."""
+        ratio, wide = np.empty(self.n_rows), packed(w)
+        sums, scores = self._forward(wide, ratio)
+        point = self.estimator.point(sums, self.n_rows)
+        grad = self.l2 * w if self.l2 else np.zeros(self.shape)
+        coef = self._coefficients(ratio, point.slopes(self.lam))
+        for shard, kept in zip(self.layout.shards, scores, strict=True):
+            # Scores are kept only while they are few; a second product is cheaper than swapping.
+            again = self.layout.forward(shard, wide, self.threads, _ignore)[0] if kept is None else kept
+            self.layout.backward(shard, again, coef, grad, self.threads)
+        return point.objective(self.lam) + self._penalty(w), grad
+
+    def point(self, w: FloatArray) -> Point:
+        """Return value and standard error (without l2) at some weights."""
+        return self.estimator.point(self._forward(packed(w), np.empty(self.n_rows))[0], self.n_rows)
+
+    def ratios(self, w: FloatArray) -> FloatArray:
+        """Return the clipped importance ratio of each row."""
+        ratio = np.empty(self.n_rows)
+        self._forward(packed(w), ratio)
+        return ratio
+
+    def _penalty(self, w: FloatArray) -> float:
+        return 0.5 * self.l2 * float(np.vdot(w, w)) if self.l2 else 0.0
+
+    def _forward(self, wide: FloatArray, ratio: FloatArray) -> tuple[FloatArray, list[list[FloatArray] | None]]:
+        """Fill ``ratio``; return the estimator's sums and, if there is but one shard, its scores."""
+        layout, estimator = self.layout, self.estimator
+
+        def use(piece: Piece, log_prob: FloatArray) -> FloatArray:
+            rows = piece.rows
+            ratio[rows] = estimator.ratios(log_prob - layout.log_propensity[rows])
+            return estimator.sums(ratio[rows], self.loss[rows])
+
+        parts: list[FloatArray] = []
+        kept: list[list[FloatArray] | None] = []
+        for shard in layout.shards:
+            scores, sums = layout.forward(shard, wide, self.threads, use)
+            parts.extend(sums)
+            kept.append(scores if len(layout.shards) == 1 else None)
+        return np.sum(parts, axis=0), kept
+
+    def _coefficients(self, ratio: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Turn ratios into coefficients, in place: a second array of rows is not needed."""
+
+        def one(rows: slice) -> None:
+            ratio[rows] = self.estimator.coefficients(ratio[rows], self.loss[rows], slopes)
+
+        self.threads.map(one, (piece.rows for shard in self.layout.shards for piece in shard.pieces))
+        return frozen(ratio)
+
+    # ---- batches of rows, with packed weights -----------------------------------------------
+
+    def packed(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w in the form that batches want: float32, extra columns of zeros.
+
+        Batches move as many bytes as they touch weights; the noise of a batch is far above 1e-7.
+        """
+        return packed(w, np.float32)
+
+    def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its slopes in the sums, to be held for one epoch.
+
+        For IPS, n·slopes = (1 + λ√n·A, λ√n·B): the constants of the paper's Proposition 1.
+        """
+        w = wide[:, : self.shape[1]].astype(np.float64)
+        point = self.point(w)
+        return point.objective(self.lam) + self._penalty(w), point.slopes(self.lam)
+
+    def batch(self, wide: FloatArray, rows: IntArray, slopes: FloatArray) -> tuple[float, RowGradient]:
+        """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
+        layout = self.layout
+        contexts, y = layout.context[rows], frozen(layout.y[rows])
+        starts = frozen(np.arange(len(rows) + 1))
+        scores = layout.design.batch_scores(wide, layout.structure.n_scores, contexts)
+        log_prob = layout.structure.log_prob(scores, y, starts)
+        ratio = self.estimator.ratios(log_prob - layout.log_propensity[rows])
+        loss = self.loss[rows]
+        coef = self.estimator.coefficients(ratio, loss, slopes * (self.n_rows / len(rows)))
+        pulled = np.zeros((len(rows), wide.shape[1]), dtype=wide.dtype)
+        pulled[:, : scores.shape[1]] = layout.structure.pull_back(scores, y, starts, frozen(coef))
+        return float(ratio @ loss) / len(rows), layout.design.batch_transposed(contexts, pulled)
+
+
+def _ignore(piece: Piece, log_prob: FloatArray) -> None:
+    """A forward pass whose scores alone are wanted."""

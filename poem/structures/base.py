@@ -1,0 +1,63 @@
+"""What an output structure must offer: the seam between weights and estimators.
+
+Shapes, once for all methods: m contexts have ``scores`` (m, k), one column for each weight column.
+The n logged rows stand in the order of their contexts: rows ``starts[c]`` to ``starts[c + 1]`` of
+``y`` belong to context c, so ``starts`` is (m + 1,) and ``starts[m] == n``.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray, IntArray
+
+
+class Structure(ABC):
+    """A space of outputs y and the exponential family h(y|x) ∝ exp(w·φ(x, y)) over it.
+
+    Final classes are frozen dataclasses with the kernels in the same file.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def n_scores(self) -> int:
+        """The number k of score columns that a context has."""
+
+    @abstractmethod
+    def log_prob(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        """Return log h(y|x) of each logged row, (n,)."""
+
+    @abstractmethod
+    def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
+        """Return the gradient of Σᵢ coefᵢ·log h(yᵢ|xᵢ) with respect to the scores, (m, k)."""
+
+    @abstractmethod
+    def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
+        """Draw one output for each context."""
+
+    @abstractmethod
+    def argmax(self, scores: FloatArray) -> AnyArray:
+        """Return the most probable output of each context (MAP)."""
+
+    @abstractmethod
+    def marginals(self, scores: FloatArray) -> FloatArray:
+        """Return the probability of each label or class, (m, k)."""
+
+    @abstractmethod
+    def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
+        """Return the structure's own loss of outputs against true ones, (m,)."""
+
+    @abstractmethod
+    def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
+        """Return E[loss(truth, y)] for y ~ h(·|x), exactly and without sampling, (m,)."""
+
+    @abstractmethod
+    def variation(self, scores: FloatArray) -> float:
+        """Return how far h(·|x) moves with x: mean total variation from its average, at least."""
+
+    @abstractmethod
+    def constant_scores(self, y: AnyArray) -> FloatArray:
+        """Return the direction of scores (k,) that leads to the one output ``y``."""

@@ -1,0 +1,99 @@
+"""One class of many: y is a class number and φ(x, y) = x ⊗ e_y, the softmax model."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.kernel import kernel
+from poem.structures.base import Structure
+
+
+@dataclass(frozen=True)
+class MultiClass(Structure):
+    """Exactly one of ``n_classes`` classes; its own loss is 0/1."""
+
+    n_classes: int
+    name: ClassVar[str] = "multiclass"
+
+    @property
+    def n_scores(self) -> int:
+        return self.n_classes
+
+    def log_prob(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.empty(len(y))
+        _log_prob(scores, y, starts, out)
+        return out
+
+    def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
+        out = np.empty_like(scores)
+        _pull_back(scores, y, starts, coef, out)
+        return out
+
+    def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
+        cumulative = np.cumsum(self.marginals(scores), axis=1)
+        draws = rng.random(len(scores)) * cumulative[:, -1]
+        return np.asarray(np.argmax(draws[:, None] < cumulative, axis=1), dtype=np.int32)
+
+    def argmax(self, scores: FloatArray) -> AnyArray:
+        return np.asarray(np.argmax(scores, axis=1), dtype=np.int32)
+
+    def marginals(self, scores: FloatArray) -> FloatArray:
+        unscaled = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities: FloatArray = unscaled / unscaled.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
+        return np.asarray(truth != y, dtype=np.float64)
+
+    def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
+        # The sum of the others, not 1 − p: exact for policies that are nearly certain.
+        others = self.marginals(scores)
+        others[np.arange(len(scores)), truth] = 0.0
+        wrong: FloatArray = others.sum(axis=1)
+        return wrong
+
+    def variation(self, scores: FloatArray) -> float:
+        marginals = self.marginals(scores)
+        return float(np.abs(marginals - marginals.mean(axis=0)).sum(axis=1).mean() / 2.0)
+
+    def constant_scores(self, y: AnyArray) -> FloatArray:
+        scores = np.zeros(self.n_classes)
+        scores[int(y)] = 1.0
+        return scores
+
+
+@kernel
+def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    for c in range(scores.shape[0]):
+        if starts[c] == starts[c + 1]:
+            continue
+        highest = scores[c].max()
+        total = 0.0
+        for k in range(scores.shape[1]):
+            total += np.exp(scores[c, k] - highest)
+        log_total = np.log(total)
+        for i in range(starts[c], starts[c + 1]):
+            out[i] = (scores[c, y[i]] - highest) - log_total
+
+
+@kernel
+def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray, out: FloatArray) -> None:
+    for c in range(scores.shape[0]):
+        coefficients = 0.0
+        for i in range(starts[c], starts[c + 1]):
+            coefficients += coef[i]
+        if coefficients == 0.0:
+            out[c, :] = 0.0
+        else:
+            highest = scores[c].max()
+            total = 0.0
+            for k in range(scores.shape[1]):
+                out[c, k] = np.exp(scores[c, k] - highest)
+                total += out[c, k]
+            for k in range(scores.shape[1]):
+                out[c, k] *= -coefficients / total
+        for i in range(starts[c], starts[c + 1]):
+            out[c, y[i]] += coef[i]

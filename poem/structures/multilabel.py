@@ -1,0 +1,104 @@
+"""Label sets: y is in {0, 1}^q and φ(x, y) = x ⊗ y, so that the labels are independent given x."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.kernel import kernel
+from poem.structures.base import Structure
+
+FACTORS = 512  # as many factors in [1, 2] can be multiplied before the logarithm without overflow
+
+
+@dataclass(frozen=True)
+class MultiLabel(Structure):
+    """Any subset of ``n_labels`` labels; its own loss is the Hamming loss (wrong labels, a count)."""
+
+    n_labels: int
+    name: ClassVar[str] = "multilabel"
+
+    @property
+    def n_scores(self) -> int:
+        return self.n_labels
+
+    def log_prob(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.empty(len(y))
+        _log_prob(scores, y, starts, out)
+        return out
+
+    def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
+        out = np.empty_like(scores)
+        _pull_back(scores, y, starts, coef, out)
+        return out
+
+    def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
+        return (rng.random(scores.shape) < self.marginals(scores)).astype(np.uint8)
+
+    def argmax(self, scores: FloatArray) -> AnyArray:
+        return (scores >= 0.0).astype(np.uint8)
+
+    def marginals(self, scores: FloatArray) -> FloatArray:
+        small = np.exp(-np.abs(scores))
+        probabilities: FloatArray = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
+        return probabilities
+
+    def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
+        return np.asarray(np.count_nonzero(truth != y, axis=1), dtype=np.float64)
+
+    def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
+        wrong: FloatArray = self.marginals(np.where(truth, -scores, scores)).sum(axis=1)
+        return wrong
+
+    def variation(self, scores: FloatArray) -> float:
+        marginals = self.marginals(scores)
+        return float(np.abs(marginals - marginals.mean(axis=0)).mean(axis=0).max())
+
+    def constant_scores(self, y: AnyArray) -> FloatArray:
+        return np.where(np.asarray(y), 1.0, -1.0)
+
+
+@kernel
+def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    q = scores.shape[1]
+    for c in range(scores.shape[0]):
+        if starts[c] == starts[c + 1]:
+            continue
+        # log Z = Σ log(1 + eˢ) = Σ max(s, 0) + log Π (1 + e^−|s|): one logarithm for many labels.
+        log_z = 0.0
+        for first in range(0, q, FACTORS):
+            product = 1.0
+            for label in range(first, min(q, first + FACTORS)):
+                s = scores[c, label]
+                log_z += max(s, 0.0)
+                product *= 1.0 + np.exp(-abs(s))
+            log_z += np.log(product)
+        for i in range(starts[c], starts[c + 1]):
+            on = 0.0
+            for label in range(q):
+                on += scores[c, label] * y[i, label]
+            out[i] = min(on - log_z, 0.0)
+
+
+@kernel
+def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray, out: FloatArray) -> None:
+    q = scores.shape[1]
+    on = np.empty(q)
+    for c in range(scores.shape[0]):
+        total = 0.0
+        on[:] = 0.0
+        for i in range(starts[c], starts[c + 1]):
+            total += coef[i]
+            if coef[i] != 0.0:
+                for label in range(q):
+                    on[label] += coef[i] * y[i, label]
+        if total == 0.0:
+            out[c, :] = on
+            continue
+        for label in range(q):
+            s = scores[c, label]
+            small = np.exp(-abs(s))
+            probability = (1.0 if s >= 0.0 else small) / (1.0 + small)
+            out[c, label] = on[label] - total * probability
