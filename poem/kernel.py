@@ -14,18 +14,23 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def kernel(function: F) -> F:
-    """Compile a module-level loop once, keep it on disk, and run it without the GIL.
+# Sums may be reordered (so that they vectorise), but NaN and infinity are kept intact.
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"contract", "reassoc", "nsz"},
+    "error_model": "numpy",
+}
 
-    The flags let sums be reordered (so that they vectorise) but keep NaN and infinity intact.
-    """
-    compiled = numba.njit(
-        cache=True,
-        nogil=True,
-        fastmath={"contract", "reassoc", "nsz"},
-        error_model="numpy",
-    )(function)
-    return cast(F, compiled)
+
+def kernel(function: F) -> F:
+    """Compile a module-level loop once, keep it on disk, and run it without the GIL."""
+    return cast(F, numba.njit(**_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """Like :func:`kernel`, for a part of kernels: its caller's local buffers stay known to be local."""
+    return cast(F, numba.njit(inline="always", **_OPTIONS)(function))
 
 
 def count_threads(n_jobs: int | None) -> int:

@@ -1,0 +1,256 @@
+"""Laws of the training objective over every structure × estimator × layout of the data."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import poem
+from poem.arrays import frozen
+from poem.estimators import IPS, SNIPS
+from poem.kernel import Threads
+from poem.layout import Layout
+from poem.optimizers import LBFGS, AdaGrad
+from poem.risk import Risk
+from poem.structures import linear, structure_of
+
+KINDS = ["labels", "classes"]
+FORMS = ["dense", "csr", "csr-replayed"]
+ESTIMATORS = [IPS(None), IPS(3.0), SNIPS(3.0)]
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_form = pytest.mark.parametrize("form", FORMS)
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+
+
+def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((contexts, d), density=0.3, rng=rng, format="csr")
+    context = np.tile(np.arange(contexts), replay)
+    n = len(context)
+    y = (rng.random((n, 5)) < 0.4).astype(int) if kind == "labels" else rng.integers(0, 4, n)
+    uniform = -5 * np.log(2) if kind == "labels" else -np.log(4)
+    rows = {"loss": -rng.random(n), "log_propensity": uniform + rng.uniform(-0.7, 0.7, n)}
+    if form == "dense":
+        return poem.BanditLog(X.toarray()[context], y, **rows)
+    if form == "csr":
+        return poem.BanditLog(X[context], y, **rows)
+    return poem.BanditLog(X, y, context=context, **rows)
+
+
+def make_risk(log, estimator, lam=2.0, l2=0.1, intercept=True, threads=1, max_scores=1 << 22):
+    layout = Layout(log, structure_of(log), intercept, max_scores)
+    return Risk(layout, layout.loss, estimator, lam=lam, l2=l2, threads=Threads(threads))
+
+
+def random_weights(risk, seed=1, scale=1.0):
+    return scale * np.random.default_rng(seed).normal(size=risk.shape)
+
+
+@every_kind
+@every_form
+@every_estimator
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gradient_equals_finite_differences(kind, form, estimator, intercept):
+    risk = make_risk(make_log(kind, form), estimator, intercept=intercept)
+    w = random_weights(risk)
+    _, gradient = risk(w)
+    step = 1e-6
+    numeric = np.empty_like(w)
+    for index in np.ndindex(w.shape):
+        up, down = w.copy(), w.copy()
+        up[index] += step
+        down[index] -= step
+        numeric[index] = (risk(up)[0] - risk(down)[0]) / (2 * step)
+    assert np.linalg.norm(gradient - numeric) <= 1e-6 * np.linalg.norm(numeric)
+
+
+@every_kind
+@every_estimator
+def test_value_is_the_formula_of_the_paper(kind, estimator):
+    log = make_log(kind, "csr-replayed")
+    risk = make_risk(log, estimator, lam=2.0, l2=0.1)
+    w = random_weights(risk)
+    policy = poem.Policy(structure_of(log), w, True, log.labels)
+    ratio = np.exp(policy.log_prob(log.X[log.context], log.y) - log.log_propensity)
+    ratio = ratio if estimator.clip is None else np.minimum(ratio, estimator.clip)
+    u, n = ratio * log.loss, len(log)
+    if isinstance(estimator, IPS):
+        expected = u.mean() + 2.0 * np.sqrt(u.var(ddof=1) / n)
+    else:
+        value = u.sum() / ratio.sum()
+        expected = value + 2.0 * np.sqrt(np.sum((ratio * (log.loss - value)) ** 2)) / ratio.sum()
+    assert risk(w)[0] == pytest.approx(expected + 0.05 * np.sum(w**2), rel=1e-12)
+
+
+@every_kind
+@every_estimator
+def test_dense_csr_and_deduplicated_logs_are_one_problem(kind, estimator):
+    logs = [make_log(kind, form) for form in FORMS]
+    logs.append(logs[1].deduplicated())
+    logs.append(logs[0].deduplicated())
+    assert logs[3].n_contexts == 40
+    w = random_weights(make_risk(logs[0], estimator))
+    results = [make_risk(log, estimator)(w) for log in logs]
+    for value, gradient in results[1:]:
+        assert value == pytest.approx(results[0][0], rel=1e-12)
+        np.testing.assert_allclose(gradient, results[0][1], rtol=1e-10, atol=1e-13)
+
+
+@every_kind
+@every_form
+@every_estimator
+def test_any_sharding_gives_the_same_value_and_gradient(kind, form, estimator):
+    log = make_log(kind, form)
+    whole = make_risk(log, estimator)
+    w = random_weights(whole)
+    value, gradient = whole(w)
+    for max_scores in (1, 17, 60, 150):
+        risk = make_risk(log, estimator, max_scores=max_scores)
+        assert len(risk.layout.shards) > 1
+        again, slopes = risk(w)
+        assert again == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-13)
+
+
+@every_kind
+@every_form
+def test_any_number_of_threads_gives_the_very_same_bits(kind, form, monkeypatch):
+    monkeypatch.setattr(linear, "PIECE_WORK", 50)  # so that a small log is cut into pieces as well
+    log = make_log(kind, form)
+    one = make_risk(log, IPS(3.0), threads=1)
+    assert len(one.layout.shards[0].pieces) > 1
+    w = random_weights(one)
+    value, gradient = one(w)
+    for threads in (2, 5):
+        again, slopes = make_risk(log, IPS(3.0), threads=threads)(w)
+        assert again == value
+        np.testing.assert_array_equal(slopes, gradient)
+
+
+@every_kind
+@every_form
+@every_estimator
+def test_batches_average_to_the_whole_gradient(kind, form, estimator):
+    risk = make_risk(make_log(kind, form), estimator, l2=0.0)
+    w = random_weights(risk)
+    value, gradient = risk(w)
+    wide = linear.packed(w)  # in float64; AdaGrad itself runs in float32
+    objective, slopes = risk.frozen_point(wide)
+    assert objective == pytest.approx(value, rel=1e-12)
+    total = np.zeros_like(wide)
+    for rows in np.array_split(np.random.default_rng(0).permutation(risk.n_rows), 7):
+        _, part = risk.batch(wide, rows, slopes)
+        np.add.at(total, part.rows, part.values * (len(rows) / risk.n_rows))
+    np.testing.assert_allclose(total[:, : w.shape[1]], gradient, rtol=1e-9, atol=1e-12)
+    assert not np.any(total[:, w.shape[1] :])
+
+
+@every_kind
+def test_each_exact_majorise_minimise_step_lowers_the_objective(kind):
+    """Minimise slopes·sums + const for frozen slopes: the objective never rises (Proposition 1)."""
+    risk = make_risk(make_log(kind, "csr-replayed"), IPS(3.0), lam=5.0, l2=0.0)
+    w = random_weights(risk, scale=0.1)
+    values = [risk(w)[0]]
+    for _ in range(5):
+        frozen_slopes = risk.point(w).slopes(risk.lam)
+        w = LBFGS(ftol=1e-12).minimize(_Majoriser(risk, frozen_slopes), w).weights
+        values.append(risk(w)[0])
+    assert np.all(np.diff(values) <= 1e-12)
+    assert values[-1] < values[0] - 1e-3
+
+
+class _Majoriser:
+    """slopes·sums of a risk, for slopes that stay as they are."""
+
+    def __init__(self, risk, slopes):
+        self.risk, self.slopes, self.shape = risk, slopes, risk.shape
+
+    def __call__(self, w):
+        risk, (shard,) = self.risk, self.risk.layout.shards
+        ratio = np.empty(risk.n_rows)
+        sums, (scores,) = risk._forward(linear.packed(w), ratio)
+        gradient = np.zeros(self.shape)
+        coef = frozen(risk.estimator.coefficients(ratio, risk.loss, self.slopes))
+        risk.layout.backward(shard, scores, coef, gradient, risk.threads)
+        return float(self.slopes @ sums), gradient
+
+
+@every_kind
+def test_a_constant_added_to_the_loss_moves_the_argmin_of_ips_but_not_of_snips(kind):
+    """The paper's §4.1: with losses above 0, IPS learns to avoid the log."""
+    log = make_log(kind, "csr-replayed")
+    layout = Layout(log, structure_of(log), True)
+
+    def minimiser(estimator, shift):
+        risk = Risk(layout, layout.loss + shift, estimator, l2=0.01)
+        return risk, LBFGS(ftol=1e-13, gtol=1e-9).minimize(risk).weights
+
+    _, plain = minimiser(SNIPS(None), 0.0)
+    _, shifted = minimiser(SNIPS(None), 2.0)
+    np.testing.assert_allclose(shifted, plain, atol=1e-4)
+
+    right, w = minimiser(IPS(3.0), 0.0)
+    wrong, w_wrong = minimiser(IPS(3.0), 2.0)
+    assert right.ratios(w).mean() > 1.0
+    assert wrong.ratios(w_wrong).mean() < 0.7
+
+
+@pytest.mark.parametrize("estimator", [IPS(None), IPS(1e4), SNIPS(None)], ids=str)
+def test_a_thousand_labels_with_tiny_propensities_stay_finite(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    y = (rng.random((40, 1000)) < 0.5).astype(int)
+    log = poem.BanditLog(
+        X, y, loss=-rng.random(40), log_propensity=np.full(40, -700.0), context=np.tile(np.arange(20), 2)
+    )
+    risk = make_risk(log, estimator, lam=1.0, l2=0.0)
+    for scale in (0.0, 0.01, 1.0, 100.0):
+        value, gradient = risk(random_weights(risk, scale=scale))
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+
+
+def test_ten_thousand_classes_are_worked_on_in_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((600, 50), density=0.1, rng=rng, format="csr")
+    log = poem.BanditLog(
+        X, rng.integers(0, 10_000, 600), loss=-rng.random(600), propensity=np.full(600, 1e-4), labels=range(10_000)
+    )
+    risk = make_risk(log, IPS(None), lam=1.0, l2=0.0)
+    assert len(risk.layout.shards) == 2  # 419 contexts × 10,000 classes are 32 MiB
+    value, gradient = risk(np.zeros(risk.shape))
+    assert np.isfinite(value)
+    whole = make_risk(log, IPS(None), lam=1.0, l2=0.0, max_scores=1 << 30)
+    np.testing.assert_allclose(gradient, whole(np.zeros(risk.shape))[1], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("optimizer", [LBFGS(), AdaGrad(batch_size=20, max_batches=300)], ids=["lbfgs", "adagrad"])
+@every_kind
+@every_form
+def test_optimizers_descend_and_trace_their_way(optimizer, kind, form):
+    risk = make_risk(make_log(kind, form), IPS(3.0), lam=0.5, l2=0.01)
+    trace = optimizer.minimize(risk, rng=np.random.default_rng(0))
+    seconds, values = zip(*trace.curve, strict=True)
+    assert values[0] == pytest.approx(risk(np.zeros(risk.shape))[0])
+    assert trace.value == pytest.approx(risk(trace.weights)[0], rel=1e-6)
+    assert trace.value < values[0] - 0.05
+    assert list(seconds) == sorted(seconds)
+    started = optimizer.minimize(risk, trace.weights, rng=np.random.default_rng(0))
+    assert started.curve[0][1] == pytest.approx(trace.value, rel=1e-6)
+
+
+def test_adagrad_comes_near_to_the_optimum_of_lbfgs():
+    risk = make_risk(make_log("classes", "csr-replayed"), IPS(3.0), lam=0.5, l2=0.05)
+    exact = LBFGS(ftol=1e-12, gtol=1e-9).minimize(risk).value
+    rules = AdaGrad(batch_size=10, max_batches=20_000, patience=10_000)
+    assert rules.minimize(risk, rng=np.random.default_rng(0)).value == pytest.approx(exact, rel=0.02)
+
+
+def test_lazy_l2_of_sparse_rows_is_the_l2_of_dense_rows():
+    """Rows that a batch does not touch get their l2 later; by the end of an epoch it is the same pull."""
+    results = []
+    for form in ("dense", "csr"):
+        risk = make_risk(make_log("labels", form, d=30), IPS(3.0), lam=0.0, l2=0.02)
+        rules = AdaGrad(batch_size=10, max_batches=4000, patience=10_000)
+        results.append(rules.minimize(risk, rng=np.random.default_rng(0)).value)
+    assert results[0] == pytest.approx(results[1], rel=0.01)

@@ -1,0 +1,162 @@
+"""Laws that every output structure obeys; a new structure joins by one line in STRUCTURES."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from poem.arrays import frozen
+from poem.structures import MultiClass, MultiLabel
+
+STRUCTURES = [MultiLabel(1), MultiLabel(4), MultiClass(2), MultiClass(5)]
+LARGE = [MultiLabel(1000), MultiClass(10_000)]
+
+every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+seeds = st.integers(0, 2**32 - 1)
+scales = st.sampled_from([0.0, 0.1, 1.0, 5.0, 100.0])
+
+
+def all_outputs(structure):
+    if isinstance(structure, MultiLabel):
+        return np.array(list(itertools.product([0, 1], repeat=structure.n_labels)), dtype=np.uint8)
+    return np.arange(structure.n_classes, dtype=np.int32)
+
+
+def scores_of(structure, rows, scale, seed):
+    return scale * np.random.default_rng(seed).normal(size=(rows, structure.n_scores))
+
+
+def log_probs_of_all(structure, scores):
+    """Return log h of every output in every context, (contexts, outputs)."""
+    outputs = all_outputs(structure)
+    y = frozen(np.concatenate([outputs] * len(scores)))
+    starts = frozen(len(outputs) * np.arange(len(scores) + 1))
+    return structure.log_prob(scores, y, starts).reshape(len(scores), len(outputs))
+
+
+def random_rows(structure, m, n, seed):
+    rng = np.random.default_rng(seed)
+    outputs = all_outputs(structure)
+    counts = np.bincount(rng.integers(0, m, n), minlength=m)
+    return frozen(outputs[rng.integers(0, len(outputs), n)]), frozen(np.append(0, np.cumsum(counts)))
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_probabilities_sum_to_one(structure, scale, seed):
+    log_probs = log_probs_of_all(structure, scores_of(structure, 3, scale, seed))
+    np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1.0, rtol=1e-12)
+    assert np.all(log_probs <= 0.0)
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_log_prob_is_the_softmax_of_the_score_of_each_output(structure, scale, seed):
+    scores = scores_of(structure, 3, scale, seed)
+    outputs = all_outputs(structure)
+    one_hot = outputs if outputs.ndim == 2 else np.eye(structure.n_scores)
+    linear = scores @ one_hot.T
+    top = linear.max(axis=1, keepdims=True)
+    expected = linear - top - np.log(np.exp(linear - top).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(log_probs_of_all(structure, scores), expected, rtol=1e-10, atol=1e-10)
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_argmax_beats_all(structure, scale, seed):
+    scores = scores_of(structure, 3, scale, seed)
+    log_probs = log_probs_of_all(structure, scores)
+    best = structure.log_prob(scores, frozen(structure.argmax(scores)), frozen(np.arange(4)))
+    np.testing.assert_allclose(best, log_probs.max(axis=1), rtol=1e-12, atol=1e-13)
+
+
+@every_structure
+def test_samples_match_log_prob(structure):
+    scores = scores_of(structure, 1, 1.0, 3)
+    draws = structure.sample(np.repeat(scores, 40_000, axis=0), np.random.default_rng(4))
+    outputs = all_outputs(structure)
+    counts = [np.sum(np.all(draws == output, axis=-1) if draws.ndim == 2 else draws == output) for output in outputs]
+    expected = 40_000 * np.exp(log_probs_of_all(structure, scores)[0])
+    assert sum(counts) == 40_000
+    assert stats.chisquare(counts, expected / expected.sum() * 40_000).pvalue > 1e-3
+
+
+@every_structure
+@given(scale=st.sampled_from([0.1, 1.0, 5.0]), seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_pull_back_equals_finite_differences(structure, scale, seed):
+    scores = scores_of(structure, 4, scale, seed)
+    y, starts = random_rows(structure, 4, 9, seed)
+    coef = frozen(np.random.default_rng(seed).normal(size=9))
+    pulled = structure.pull_back(scores, y, starts, coef)
+    step = 1e-5
+    numeric = np.empty_like(scores)
+    for index in np.ndindex(scores.shape):
+        up, down = scores.copy(), scores.copy()
+        up[index] += step
+        down[index] -= step
+        difference = structure.log_prob(up, y, starts) - structure.log_prob(down, y, starts)
+        numeric[index] = coef @ difference / (2 * step)
+    np.testing.assert_allclose(pulled, numeric, rtol=1e-6, atol=1e-6 * np.abs(coef).sum())
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_marginals_and_expected_loss_agree_with_enumeration(structure, scale, seed):
+    scores = scores_of(structure, 3, scale, seed)
+    probabilities = np.exp(log_probs_of_all(structure, scores))
+    outputs = all_outputs(structure)
+    one_hot = outputs if outputs.ndim == 2 else np.eye(structure.n_scores)
+    np.testing.assert_allclose(structure.marginals(scores), probabilities @ one_hot, rtol=1e-9, atol=1e-12)
+
+    truth = outputs[np.random.default_rng(seed).integers(0, len(outputs), 3)]
+    by_hand = [probabilities[c] @ structure.loss(np.array([truth[c]] * len(outputs)), outputs) for c in range(3)]
+    np.testing.assert_allclose(structure.expected_loss(scores, truth), by_hand, rtol=1e-9, atol=1e-12)
+
+
+@every_structure
+def test_variation_is_zero_for_a_policy_that_ignores_x_and_not_for_another(structure):
+    scores = scores_of(structure, 1, 1.0, 0)
+    assert structure.variation(np.repeat(scores, 50, axis=0)) < 1e-12
+    assert structure.variation(scores_of(structure, 50, 3.0, 1)) > 0.1
+
+
+@every_structure
+def test_constant_scores_lead_to_the_one_output(structure):
+    for output in all_outputs(structure):
+        scores = 1000.0 * structure.constant_scores(output)[None, :]
+        np.testing.assert_array_equal(structure.argmax(scores)[0], output)
+        log_prob = structure.log_prob(
+            scores, frozen(np.array([output], dtype=structure.argmax(scores).dtype)), frozen(np.arange(2))
+        )
+        assert log_prob[0] == 0.0
+
+
+@pytest.mark.parametrize("structure", LARGE, ids=str)
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_large_output_spaces_stay_finite(structure, scale):
+    scores = scores_of(structure, 3, scale, 0)
+    y, starts = frozen(structure.sample(scores, np.random.default_rng(1))), frozen(np.arange(4))
+    log_prob = structure.log_prob(scores, y, starts)
+    assert np.all(np.isfinite(log_prob))
+    assert np.all(log_prob <= 0.0)
+    assert np.all(np.isfinite(structure.pull_back(scores, y, starts, frozen(np.ones(3)))))
+    uniform = structure.log_prob(np.zeros_like(scores), y, starts)
+    log_size = 1000 * np.log(2.0) if isinstance(structure, MultiLabel) else np.log(10_000)
+    np.testing.assert_allclose(uniform, -log_size, rtol=1e-12)
+
+
+def test_contexts_without_rows_get_no_gradient():
+    for structure in STRUCTURES:
+        scores = scores_of(structure, 3, 1.0, 0)
+        y = frozen(structure.argmax(scores)[:1])
+        pulled = structure.pull_back(scores, y, frozen(np.array([0, 0, 1, 1])), frozen(np.ones(1)))
+        assert not np.any(pulled[[0, 2]])
+        assert np.any(pulled[1])
