@@ -314,11 +314,8 @@ def _group(group: Any, n: int) -> AnyArray:
 def _frozen_matrix(matrix: Matrix) -> Matrix:
     if not is_sparse(matrix):
         return frozen(matrix)
-    # int64 row pointers and int32 columns whatever scipy chose: the kernels know one type each.
-    columns = np.int32 if matrix.shape[1] <= np.iinfo(np.int32).max else np.int64
     view = sp.csr_array(matrix.shape, dtype=np.float64)
-    view.data, view.indices = frozen(matrix.data), frozen(matrix.indices, columns)
-    view.indptr = frozen(matrix.indptr, np.int64)
+    view.data, view.indices, view.indptr = frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)
     return view
 
 

@@ -86,6 +86,11 @@ def _canonical_csr(X: Any) -> Matrix:
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
+    if max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max:  # half the memory of int64 positions
+        matrix.indices, matrix.indptr = (
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.indptr.astype(np.int32, copy=False),
+        )
     return matrix
 
 

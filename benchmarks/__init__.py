@@ -1,0 +1,1 @@
+"""What the README's figures come from; ``python -m benchmarks`` prints them all."""

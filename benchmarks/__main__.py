@@ -1,0 +1,26 @@
+"""Run all benchmarks, or those named: objective, adagrad, memory, starting."""
+
+import importlib
+import sys
+
+LIMITS = {
+    "objective / two scipy products, two threads": "≤ 1.0",
+    "replay 64 / replay 4": "≤ 3",
+    "AdaGrad rows a second / Vowpal Wabbit's": "≥ 5",
+    "import poem / import sklearn.linear_model": "≤ 1.5",
+}
+
+
+def main(names: list[str]) -> None:
+    """Print every figure beside the limit that it must keep to."""
+    figures: dict[str, float] = {}
+    for name in names or ["starting", "memory", "objective", "adagrad"]:
+        figures |= importlib.import_module(f"benchmarks.{name}").run()
+    print()
+    for name, value in figures.items():
+        limit = LIMITS.get(name, "≤ 1.0" if name.startswith("peak memory") else "")
+        print(f"{name:<52} {value:6.2f}  {limit}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
