@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poem.arrays import AnyArray, FloatArray
 from poem.calibrate import LossBounds
-from poem.errors import LogError
+from poem.errors import InputError, LogError
 from poem.estimators import SNIPS, Estimator
 from poem.evaluate import estimate
 from poem.fit import Lam, fit
@@ -117,9 +117,15 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         *,
         reward: Any = None,
         log_propensity: Any = None,
+        sample_weight: Any = None,
     ) -> float:
-        """Return minus the self-normalised estimate of the loss on a log (higher is better)."""
+        """Return minus the self-normalised estimate of the loss on a log (higher is better).
+
+        ``sample_weight`` is here because pipelines insist on passing it; it must be None.
+        """
         check_is_fitted(self, "policy_")
+        if sample_weight is not None:
+            raise InputError("score weighs rows by their propensities; sample_weight is not supported. Leave it out.")
         log = BanditLog(
             self._checked(X),
             y,
