@@ -27,13 +27,13 @@ def generalization_bound(
     gamma : float
         The probability that the bound fails.
     """
-    if n < MIN_ROWS:
+    if not n >= MIN_ROWS:
         raise InputError(f"the bound holds for n ≥ {MIN_ROWS}; found n = {n}. Use more rows.")
     if not 0.0 < gamma < 1.0:
         raise InputError(f"gamma must be between 0 and 1; found {gamma}. Use 0.05 for 95 % confidence.")
     if not (np.isfinite(clip) and clip > 0.0):
         raise InputError(f"clip must be finite and above 0; found {clip}. The bound needs clipped weights.")
-    if variance < 0.0 or log_capacity < 0.0:
+    if not (variance >= 0.0 and log_capacity >= 0.0):
         raise InputError(f"variance and log_capacity must not be negative; found {variance} and {log_capacity}.")
     if not -clip <= value <= 0.0:
         raise InputError(f"value must be in [−M, 0] = [{-clip:g}, 0]; found {value}. Scale the loss to [−1, 0].")

@@ -53,7 +53,7 @@ def calibrate(
             "hold out fewer, or check the column that was passed as loss or reward."
         )
     low, high = _bounds(log if whole is None else whole, loss_bounds)
-    clip, rule = _clip(log.log_propensity, estimator)
+    clip, rule = clip_for(log, estimator)
     scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
     lam_star = float(-scaled.mean() / np.sqrt(scaled.var(ddof=1) / len(scaled)))
@@ -68,15 +68,15 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
             f"the log has {len(log)} rows; at least {MIN_ROWS} are needed for the bound that learning rests on. "
             "Collect more rows."
         )
+    if bool(np.all(log.y == log.y[0])):
+        raise LearningError(
+            "every row has the same output (one class or one label set): there is nothing to compare it with. "
+            "Learning needs a log in which different outputs were tried."
+        )
     if np.ptp(log.loss) == 0.0:
         raise LearningError(
             f"every row has the same loss ({log.loss[0]}): no output can be told to be better than another. "
             "Check that the right column was passed as loss or reward."
-        )
-    if bool(np.all(log.y == log.y[0])):
-        raise LearningError(
-            "every row has the same output: there is nothing to compare it with. "
-            "Learning needs a log in which different outputs were tried."
         )
     if not force and bool(np.all(log.log_propensity > -1e-12)):
         raise LearningError(
@@ -92,7 +92,10 @@ def _bounds(log: BanditLog, loss_bounds: LossBounds) -> tuple[float, float]:
         if loss_bounds != "auto":
             raise InputError(f"loss_bounds must be 'auto' or (lowest, highest); found {loss_bounds!r}.")
         return found
-    low, high = (float(bound) for bound in loss_bounds)
+    try:
+        low, high = (float(bound) for bound in loss_bounds)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"loss_bounds must be 'auto' or (lowest, highest); found {loss_bounds!r}.") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
     if found[0] < low or found[1] > high:
@@ -103,7 +106,9 @@ def _bounds(log: BanditLog, loss_bounds: LossBounds) -> tuple[float, float]:
     return low, high
 
 
-def _clip(log_propensity: FloatArray, estimator: Estimator) -> tuple[float | None, ClipRule]:
+def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
+    """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
+    log_propensity = log.log_propensity
     if estimator.clip is None:
         return None, "none"
     if not isinstance(estimator.clip, str):

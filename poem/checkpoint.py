@@ -5,10 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from poem.arrays import FloatArray
 from poem.errors import CheckpointError
 from poem.log import BanditLog
 from poem.matrix import is_sparse
 from poem.policy import Policy, load_policy, write_whole
+from poem.version import VERSION
 
 
 class Checkpoint:
@@ -22,7 +26,7 @@ class Checkpoint:
         owner = self.folder / "fit.json"
         if not owner.exists():
             write_whole(owner, json.dumps({"fingerprint": fingerprint}).encode())
-        elif json.loads(owner.read_text()).get("fingerprint") != fingerprint:
+        elif _owner(owner) != fingerprint:
             raise CheckpointError(
                 f"the checkpoint folder {str(folder)!r} belongs to another log or to other settings. "
                 "Pass an empty folder, or delete this one to start anew."
@@ -43,9 +47,19 @@ class Checkpoint:
         return None if self.folder is None else self.folder / f"candidate-{position}.poem"
 
 
-def fingerprint(log: BanditLog, settings: dict[str, Any]) -> str:
+def _owner(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())["fingerprint"]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def fingerprint(log: BanditLog, settings: dict[str, Any], start: FloatArray | None) -> str:
     """Return a digest of everything that decides the outcome of a fit."""
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    about = {**settings, "poem": VERSION, "labels": log.labels, "feature_names": log.feature_names}
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
+    if start is not None:
+        digest.update(np.ascontiguousarray(start).tobytes())
     X = log.X
     parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
     for array in [*parts, log.y, log.loss, log.log_propensity, log.context]:

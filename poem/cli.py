@@ -1,6 +1,8 @@
 """The command line: a thin skin, one command a stage."""
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +13,18 @@ from poem.errors import PoemError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 if all is well, 2 for bad input, 130 after Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a λ must not end a command on an ASCII terminal
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
     except PoemError as error:
         print(f"poem: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has gone: nothing more to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         print(f"poem: {error}. Check the path and its permissions.", file=sys.stderr)
         return 2
@@ -55,7 +63,7 @@ def _demo(options: argparse.Namespace) -> int:
 
     options.out.mkdir(parents=True, exist_ok=True)
     demo = run_demo(seed=options.seed, n_jobs=options.jobs, progress=not options.quiet)
-    print(format_table(demo.rows))
+    print(format_table(demo.rows), flush=True)
     picture = draw(demo, options.out / "poem-demo.png")
     if not options.quiet:
         print(f"picture: {picture}", file=sys.stderr)

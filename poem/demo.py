@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.errors import DegenerateWarning
+from poem.errors import DegenerateWarning, InputError
 from poem.estimators import IPS, SNIPS, Estimate
 from poem.evaluate import estimate
 from poem.fit import Fit, fit
@@ -18,7 +18,6 @@ from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policy import Policy, constant_policy, uniform_policy, write_whole
 from poem.simulate import simulate
-from poem.structures import MultiLabel
 from poem.supervised import supervised
 
 REPLAY = 64  # how often each image is decided on: enough to see what each method makes of a log
@@ -48,6 +47,8 @@ class Demo:
 
 def run_demo(seed: int = 0, n_jobs: int = -1, progress: bool = True) -> Demo:
     """Log with a weak policy on the digits, learn from the log, and compare with the truth."""
+    if seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or above; found {seed}.")
     rng = np.random.default_rng(seed)
     X, y, X_test, y_test = _digits(rng)
     _say(progress, f"digits: {len(X)} images to log on, {len(X_test)} to test on, ten yes/no labels each")
@@ -62,8 +63,8 @@ def run_demo(seed: int = 0, n_jobs: int = -1, progress: bool = True) -> Demo:
     policies: list[tuple[str, Policy, float | None]] = [
         ("logging policy", logger, None),
         ("its MAP", logger.at_temperature(DETERMINISTIC), None),
-        ("no label", constant_policy(log, MultiLabel(10), np.zeros(10, dtype=int)), None),
-        ("uniform", uniform_policy(log, MultiLabel(10)), None),
+        ("no label", constant_policy(log, np.zeros(10, dtype=int)), None),
+        ("uniform", uniform_policy(log), None),
     ]
     _compile(log, progress)
     fits = {}

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from poem.calibrate import clip_for
 from poem.estimators import SNIPS, Estimate, Estimator
 from poem.log import BanditLog
 from poem.policy import Policy
@@ -14,6 +15,7 @@ def estimate(policy: Policy, log: BanditLog, estimator: Estimator | None = None)
     that what the log does not cover counts as bad, not as good.
     """
     chosen = SNIPS(clip=None) if estimator is None else estimator
+    chosen = chosen.with_clip(clip_for(log, chosen)[0])
     log_ratio = policy.log_prob_of(log) - log.log_propensity
     worst = float(np.max(log.loss))
     around_worst = chosen.estimate(log_ratio, log.loss - worst)

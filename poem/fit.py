@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from poem.arrays import FloatArray
-from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable
+from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, clip_for
 from poem.checkpoint import Checkpoint, fingerprint
 from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, SNIPS, Estimate, Estimator
@@ -124,11 +124,12 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it.
     """
     check_learnable(log, force)
+    _check_numbers(l2, seed)
     structure = _checked_structure(structure, log)
     estimator = IPS() if estimator is None else estimator
     optimizer = LBFGS() if optimizer is None else optimizer
-    judge = _judge(select_by)
     train, held = _hold_out(log, validation, seed)
+    judge = _judge(select_by, train)
     calibration = calibrate(train, estimator, loss_bounds, whole=log)
     grid = _grid(lam, calibration)
     settings = {
@@ -143,6 +144,7 @@ def fit(
         "seed": seed,
         "start": "zero" if start is None else "given",
     }
+    begin = _start_weights(start, train, structure, fit_intercept)
     work = _Work(
         layout=Layout(train, structure, fit_intercept),
         train=train,
@@ -152,11 +154,11 @@ def fit(
         judge=judge,
         optimizer=optimizer,
         l2=l2,
-        start=_start_weights(start, train, structure, fit_intercept),
+        start=begin,
         seed=seed,
         settings=settings,
         kept=Checkpoint(
-            checkpoint, fingerprint(log, {**settings, "validation": repr(validation)}) if checkpoint else ""
+            checkpoint, fingerprint(log, {**settings, "validation": repr(validation)}, begin) if checkpoint else ""
         ),
         threads=Threads(count_threads(n_jobs) if len(grid) == 1 else 1),
     )
@@ -179,9 +181,16 @@ def _checked_structure(structure: Structure | None, log: BanditLog) -> Structure
     return inferred
 
 
-def _judge(select_by: str | Estimator) -> Estimator:
+def _check_numbers(l2: float, seed: int) -> None:
+    if not (np.isfinite(l2) and l2 >= 0.0):
+        raise InputError(f"l2 must be finite and not negative; found {l2}.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or above; found {seed!r}.")
+
+
+def _judge(select_by: str | Estimator, train: BanditLog) -> Estimator:
     if isinstance(select_by, Estimator):
-        return select_by
+        return select_by.with_clip(clip_for(train, select_by)[0])
     named: dict[str, Estimator] = {"ips": IPS(clip=None), "snips": SNIPS(clip=None)}
     if select_by not in named:
         raise InputError(f"select_by must be 'ips', 'snips' or an estimator; found {select_by!r}.")
@@ -192,7 +201,7 @@ def _hold_out(log: BanditLog, validation: float | BanditLog | None, seed: int) -
     if validation is None:
         return log, None
     if isinstance(validation, BanditLog):
-        if validation.labels != log.labels or validation.n_features != log.n_features:
+        if (validation.labels, validation.y.ndim, validation.n_features) != (log.labels, log.y.ndim, log.n_features):
             raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
         return log, validation
     return log.split(validation, np.random.default_rng([seed, 0]))
@@ -204,7 +213,10 @@ def _grid(lam: Lam, calibration: Calibration) -> list[tuple[float, float | None]
         if lam != "auto":
             raise InputError(f"lam must be 'auto', a number or several numbers; found {lam!r}.")
         return [(c * calibration.lam_star, c) for c in MULTIPLIERS]
-    values = np.atleast_1d(np.asarray(lam, dtype=np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(lam, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"lam must be 'auto', a number or several numbers; found {lam!r}.") from error
     if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)) or np.any(values < 0.0):
         raise InputError(f"lam must be finite and not negative; found {lam!r}.")
     return [(float(value), None) for value in np.sort(values)]

@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from poem.arrays import AnyArray, FloatArray
@@ -46,7 +47,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         guard: bool = True,
         force: bool = False,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: Any = 0,
     ) -> None:
         self.estimator = estimator
         self.lam = lam
@@ -74,10 +75,19 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     ) -> Self:
         """Learn from logged outputs ``y``, their losses and propensities."""
         if y is None:
-            raise LogError("y is missing: this learner requires y to be passed, the logged outputs.")
+            raise LogError(
+                "y is missing: CRMLearner requires y to be passed, but the target y is None. Pass the logged outputs."
+            )
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
         log = BanditLog(
-            X, y, loss=loss, reward=reward, propensity=propensity, log_propensity=log_propensity, group=group
+            X,
+            y,
+            loss=loss,
+            reward=reward,
+            propensity=propensity,
+            log_propensity=log_propensity,
+            group=group,
+            feature_names=getattr(self, "feature_names_in_", None),
         )
         self.result_ = fit(
             log,
@@ -92,7 +102,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             guard=self.guard,
             force=self.force,
             n_jobs=self.n_jobs,
-            seed=self.random_state,
+            seed=self._seed(),
         )
         self.policy_ = self.result_.policy
         self.classes_ = np.asarray(log.labels)
@@ -101,7 +111,8 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable output of each context."""
         check_is_fitted(self, "policy_")
-        return self.policy_.predict(self._checked(X))
+        found = self.policy_.predict(self._checked(X))
+        return found.astype(np.int64) if found.ndim == 2 else found
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class or label, (n, k)."""
@@ -136,6 +147,11 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             labels=self.policy_.labels,
         )
         return -estimate(self.policy_, log, SNIPS(clip=None)).value
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _checked(self, X: Any) -> Any:
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -22,6 +22,7 @@ class BanditLog:
     ----------
     X : (n, d) or (n_contexts, d) array, sparse matrix or Arrow-speaking data frame
         One row for each logged decision, or, with ``context``, one row for each unique context.
+        A float64 matrix is shared, not copied: do not change it afterwards.
     y : (n,) or (n, q) array
         One class for each row (numbers or strings), or q columns of 0/1.
     loss, reward : (n,) array
@@ -76,11 +77,12 @@ class BanditLog:
             raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
         self._set(
             X=_frozen_matrix(matrix),
-            y=frozen(codes),
-            loss=frozen(_loss(loss, reward, n)),
+            # Copies: a later change of the caller's columns must not reach the log. X is shared.
+            y=frozen(codes.copy()),
+            loss=frozen(_loss(loss, reward, n).copy()),
             log_propensity=frozen(_log_propensity(propensity, log_propensity, n)),
             context=frozen(_context(context, matrix.shape[0], n)),
-            group=None if group is None else frozen(_group(group, n)),
+            group=None if group is None else frozen(_group(group, n).copy()),
             labels=known,
             feature_names=names,
         )
@@ -92,8 +94,11 @@ class BanditLog:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a BanditLog never changes; make a new one instead of setting {name}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a BanditLog never changes; {name} cannot be deleted")
+
     def __reduce__(self) -> Any:
-        return _rebuild, ({name: getattr(self, name) for name in self.__slots__},)
+        return _restored, ({name: getattr(self, name) for name in self.__slots__},)
 
     def _with(self, **changes: Any) -> "BanditLog":
         """Return a copy with other fields; they come from a checked log and are not checked again."""
@@ -142,6 +147,8 @@ class BanditLog:
         """Return the log of some rows (positions or a mask); contexts are shared, not copied."""
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
+            if chosen.shape != (len(self),):
+                raise InputError(f"a mask must have one value for each of the {len(self)} rows; found {chosen.shape}.")
             chosen = np.flatnonzero(chosen)
         if len(chosen) == 0:
             raise LogError("the log is empty: no rows were taken. Take at least one row.")
@@ -175,6 +182,8 @@ class BanditLog:
 
     def shards(self, count: int) -> Iterator["BanditLog"]:
         """Yield up to ``count`` logs of neighbouring contexts; together they hold every row once."""
+        if count < 1:
+            raise InputError(f"count must be at least 1; found {count}.")
         order, starts = self.rows_by_context()
         wanted = np.linspace(0, len(self), min(count, self.n_contexts) + 1)
         cuts = np.unique(np.searchsorted(starts, wanted))
@@ -226,6 +235,12 @@ def _rebuild(fields: dict[str, Any]) -> BanditLog:
     log = object.__new__(BanditLog)
     log._set(**fields)
     return log
+
+
+def _restored(fields: dict[str, Any]) -> BanditLog:
+    """Rebuild a copied log: copies of read-only arrays can be written to, and are a type of their own to kernels."""
+    arrays = {name: frozen(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
+    return _rebuild(fields | arrays | {"X": _frozen_matrix(fields["X"])})
 
 
 # ---- checks of one field each ---------------------------------------------------------------
@@ -305,6 +320,10 @@ def _group(group: Any, n: int) -> AnyArray:
         raise LogError(f"group must have one value for each of the {n} rows of y; found shape {array.shape}.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise LogError("group must not be NaN. Give rows without a group a group of their own.")
+    try:
+        np.unique(array)
+    except TypeError as error:
+        raise LogError(f"group mixes types that cannot be ordered ({error}). Convert it to strings.") from error
     return array
 
 

@@ -34,10 +34,10 @@ def as_matrix(X: Any, feature_names: tuple[str, ...] | None = None) -> tuple[Mat
 
 
 def _from_frame(frame: Any, expected: tuple[str, ...] | None) -> tuple[FloatArray, tuple[str, ...]]:
-    import pyarrow as pa
-
-    table = pa.table(frame)
+    table = _arrow_table(frame)
     names = tuple(table.column_names)
+    if len(set(names)) != len(names):
+        raise LogError(f"the columns of X must have different names; found {list(names)[:8]}. Rename them.")
     if expected is not None and names != expected:
         missing = [name for name in expected if name not in names]
         if missing:
@@ -53,6 +53,18 @@ def _from_frame(frame: Any, expected: tuple[str, ...] | None) -> tuple[FloatArra
     return matrix, names
 
 
+def _arrow_table(frame: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        # An index is where a row came from, not a feature.
+        return pa.Table.from_pandas(frame, preserve_index=False) if hasattr(frame, "iloc") else pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        raise LogError(
+            f"X must be a numeric matrix or an Arrow data frame; found {type(frame).__name__} ({error})."
+        ) from error
+
+
 def _numeric_column(column: Any, name: str) -> AnyArray:
     import pyarrow as pa
 
@@ -66,6 +78,8 @@ def _numeric_column(column: Any, name: str) -> AnyArray:
 
 
 def _dense(X: Any) -> FloatArray:
+    if np.iscomplexobj(X):
+        raise LogError("X must be numeric; found complex numbers. Pass their parts as columns of float64.")
     try:
         matrix = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

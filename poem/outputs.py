@@ -16,15 +16,15 @@ def encode(y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
 
     A matrix holds one 0/1 column for each label; a vector holds one class for each row.
     """
-    if hasattr(y, "__arrow_c_stream__") and not hasattr(y, "__array__"):
-        import pyarrow as pa
-
-        table = pa.table(y)
-        labels = labels or tuple(table.column_names)
-        y = np.column_stack([column.to_numpy() for column in table.columns])
-    elif labels is None and getattr(y, "ndim", 1) == 2 and hasattr(y, "columns"):
-        labels = tuple(y.columns)
+    labels = None if labels is None else tuple(map(_plain, labels))
+    names = y.column_names if hasattr(y, "column_names") else getattr(y, "columns", None)
     values = y.toarray() if is_sparse(y) else np.asarray(y)
+    if names is not None:
+        names = tuple(map(_plain, names))
+        if labels is None:
+            labels = names
+        elif set(labels) == set(names):
+            values = values[:, [names.index(label) for label in labels]]
     if values.ndim == 2:
         return _label_sets(values, labels)
     if values.ndim == 1:
@@ -33,6 +33,11 @@ def encode(y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
         f"y must be a vector of classes or a matrix of 0/1 labels; found {values.ndim} dimensions. "
         "Pass (n,) for one class a row or (n, q) for q yes/no labels."
     )
+
+
+def _plain(label: Any) -> Any:
+    """Turn numpy's scalars into Python's, which can be saved."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def decode(codes: AnyArray, labels: Labels) -> AnyArray:
@@ -66,21 +71,26 @@ def _classes(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labels]
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise LogError(f"y must not be NaN or infinite; row {row} is {values[row]}. Drop such rows.")
-    if values.dtype.kind not in "biufUSO":
+    if values.dtype.kind not in "biufUO":
         raise LogError(f"y must hold numbers or strings; found {values.dtype}. Convert it to strings.")
     if labels is None:
-        try:
-            known, codes = np.unique(values, return_inverse=True)
-        except TypeError as error:
-            raise LogError(f"y mixes types that cannot be ordered ({error}). Convert it to strings.") from error
+        known, codes = _distinct(values)
         return codes.astype(np.int32), tuple(known.tolist())
     return _known_classes(values, labels), labels
+
+
+def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
+    try:
+        known, codes = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise LogError(f"y mixes types that cannot be ordered ({error}). Convert it to strings.") from error
+    return known, codes
 
 
 def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
     if len(set(labels)) != len(labels):
         raise LogError(f"labels must be distinct; found {len(labels)} of which {len(set(labels))} differ.")
-    present, inverse = np.unique(values, return_inverse=True)
+    present, inverse = _distinct(values)
     number_of = {label: code for code, label in enumerate(labels)}
     unseen = [value for value in present.tolist() if value not in number_of]
     if unseen:

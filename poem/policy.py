@@ -12,13 +12,13 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
-from poem.errors import MismatchError, PolicyFileError
+from poem.errors import InputError, MismatchError, PolicyFileError
 from poem.kernel import Threads, count_threads
 from poem.layout import SHARD_SCORES, Layout
 from poem.log import BanditLog
 from poem.matrix import as_matrix
 from poem.outputs import Labels, decode, encode
-from poem.structures import Structure, structure_from_name
+from poem.structures import Structure, structure_from_name, structure_of
 from poem.structures.linear import design_of, packed
 
 FILE_VERSION = 1
@@ -52,6 +52,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
+        object.__setattr__(self, "training", json.loads(json.dumps(self.training, default=_plain)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies of read-only arrays can be written to.
+        self.__dict__.update(state | {"weights": frozen(state["weights"])})
 
     @property
     def n_features(self) -> int:
@@ -96,6 +101,11 @@ class Policy:
                 "Build the log with labels= the policy's labels."
             )
         self._check_width(log.n_features)
+        if self.feature_names is not None and log.feature_names not in (None, self.feature_names):
+            raise MismatchError(
+                f"the log's features are {list(log.feature_names or ())[:8]}, the policy's are "
+                f"{list(self.feature_names)[:8]}. Build the log with feature_names= the policy's feature_names."
+            )
         return Layout(log, self.structure, self.intercept).log_prob(self.weights, Threads(count_threads(n_jobs)))
 
     def expected_loss(self, X: Any, truth: Any) -> float:
@@ -122,7 +132,7 @@ class Policy:
     def at_temperature(self, alpha: float) -> "Policy":
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
         if not np.isfinite(alpha) or alpha < 0.0:
-            raise MismatchError(f"alpha must be finite and not negative; found {alpha}.")
+            raise InputError(f"alpha must be finite and not negative; found {alpha}.")
         return replace(self, weights=self.weights * alpha, training={**self.training, "temperature": alpha})
 
     def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:
@@ -175,14 +185,16 @@ class Policy:
         return write_whole(Path(path), content)
 
 
-def uniform_policy(log: BanditLog, structure: Structure) -> Policy:
+def uniform_policy(log: BanditLog) -> Policy:
     """Return the policy that gives every output of a log's kind the same probability."""
+    structure = structure_of(log)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "uniform_policy"})
 
 
-def constant_policy(log: BanditLog, structure: Structure, y: Any) -> Policy:
+def constant_policy(log: BanditLog, y: Any) -> Policy:
     """Return the policy that always chooses the one output ``y``."""
+    structure = structure_of(log)
     codes, _ = encode(np.asarray([y]), log.labels)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     weights[-1] = CERTAIN * structure.constant_scores(codes[0])
@@ -199,7 +211,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise PolicyFileError(
             f"{os.fspath(path)!r} is not a whole policy file: {error}. "
             "It may be truncated or of another format; save it again."
@@ -213,7 +225,7 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         if about["format"] != "poem.policy":
             raise KeyError("format")
         version = int(about["version"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PolicyFileError(
             f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
         ) from error
@@ -223,20 +235,36 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         )
     try:
         weights, labels = tensors["weights"], tuple(about["labels"])
+        if weights.dtype.kind != "f":
+            raise ValueError(f"weights of {weights.dtype}")
         if weights.ndim != 2 or len(labels) != weights.shape[1]:
             raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
         structure = structure_from_name(about["structure"], weights.shape[1])
-        names = about["feature_names"]
-        return Policy(
-            structure,
-            weights,
-            bool(about["intercept"]),
-            labels,
-            None if names is None else tuple(names),
-            about["training"],
-        )
+        names = None if about["feature_names"] is None else tuple(about["feature_names"])
+        policy = Policy(structure, weights, about["intercept"], labels, names, about["training"])
+        _check_rebuilt(policy)
+        return policy
     except (KeyError, TypeError, ValueError) as error:
         raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
+
+
+def _check_rebuilt(policy: Policy) -> None:
+    """Raise ValueError or TypeError for content that save() never writes."""
+    if not np.isfinite(policy.weights).all():
+        raise ValueError("weights that are not finite")
+    if len(set(policy.labels)) != len(policy.labels):
+        raise ValueError("labels that are not distinct")
+    if not isinstance(policy.training, dict) or not isinstance(policy.intercept, bool):
+        raise ValueError("training or intercept of a wrong type")
+    if policy.n_features < 0 or (policy.feature_names is not None and len(policy.feature_names) != policy.n_features):
+        raise ValueError(f"{policy.feature_names} for {policy.n_features} features")
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's numbers into Python's for JSON."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"cannot save a {type(value).__name__}")
 
 
 def write_whole(path: Path, content: bytes) -> Path:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray
-from poem.errors import InputError
+from poem.errors import InputError, LogError
 from poem.log import BanditLog
 from poem.matrix import as_matrix
 from poem.outputs import encode
@@ -36,8 +36,10 @@ def simulate(
     if replay < 1:
         raise InputError(f"replay must be at least 1; found {replay}.")
     generator = np.random.default_rng(rng)
-    matrix, names = as_matrix(X)
+    matrix, names = as_matrix(X, logging_policy.feature_names if hasattr(X, "__arrow_c_stream__") else None)
     truth, _ = encode(y, logging_policy.labels)
+    if len(truth) != matrix.shape[0]:
+        raise LogError(f"X has {matrix.shape[0]} rows and y has {len(truth)}. Pass rows that match.")
     samples = [logging_policy.sample(matrix, generator) for _ in range(replay)]
     log_propensity = np.concatenate([logging_policy.log_prob(matrix, sample) for sample in samples])
     context = np.tile(np.arange(matrix.shape[0]), replay)

@@ -36,6 +36,8 @@ def supervised(
     codes, known = encode(y, None if labels is None else tuple(labels))
     if len(codes) != matrix.shape[0]:
         raise LogError(f"X has {matrix.shape[0]} rows and y has {len(codes)}. Pass rows that match.")
+    if len(codes) == 0:
+        raise LogError("X and y have no rows. Pass at least one labelled row.")
     fit = _label_weights if codes.ndim == 2 else _class_weights
     weights = fit(matrix, codes, len(known), {"C": C, "tol": tol, "max_iter": max_iter})
     structure = MultiLabel(len(known)) if codes.ndim == 2 else MultiClass(len(known))

@@ -39,7 +39,7 @@ class AdaGrad(Optimizer):
         for name in ("batch_size", "max_batches", "min_epochs", "check_every", "patience"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1; found {getattr(self, name)}.")
-        if self.step <= 0.0:
+        if not self.step > 0.0:
             raise InputError(f"step must be above 0; found {self.step}.")
 
     def minimize(
