@@ -1,8 +1,10 @@
 """Risk = structure × estimator + λ·stderr + l2: the only place where the two meet."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray, frozen
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import InputError
 from poem.estimators.base import Estimator, Point
 from poem.kernel import Threads
@@ -105,37 +107,60 @@ class Risk:
         self.threads.map(one, (piece.rows for shard in self.layout.shards for piece in shard.pieces))
         return frozen(ratio)
 
-    # ---- batches of rows, with packed weights -----------------------------------------------
+    # ---- batches of rows, with weights in a form of their own ---------------------------------
 
-    def packed(self, w: FloatArray) -> FloatArray:
-        """Return a copy of w in the form that batches want: float32, extra columns of zeros.
+    def for_batches(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w in the form that batches work on."""
+        return self.layout.design.for_batches(w)
 
-        Batches move as many bytes as they touch weights; the noise of a batch is far above 1e-7.
-        """
-        return packed(w, np.float32)
+    def from_batches(self, wide: FloatArray) -> FloatArray:
+        """Return weights for batches as plain weights."""
+        return self.layout.design.from_batches(wide, self.shape[1])
 
     def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its slopes in the sums, to be held for one epoch.
 
         For IPS, n·slopes = (1 + λ√n·A, λ√n·B): the constants of the paper's Proposition 1.
         """
-        w = wide[:, : self.shape[1]].astype(np.float64)
+        w = self.from_batches(wide)
         point = self.point(w)
         return point.objective(self.lam) + self._penalty(w), point.slopes(self.lam)
 
-    def batch(self, wide: FloatArray, rows: IntArray, slopes: FloatArray) -> tuple[float, RowGradient]:
-        """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
+    def shuffled(self, order: IntArray) -> "ShuffledRows":
+        """Return all rows in some order, to take batches from."""
         layout = self.layout
-        contexts, y = layout.context[rows], frozen(layout.y[rows])
-        starts = frozen(np.arange(len(rows) + 1))
-        scores = layout.design.batch_scores(wide, layout.structure.n_scores, contexts)
-        log_prob = layout.structure.log_prob(scores, y, starts)
-        ratio = self.estimator.ratios(log_prob - layout.log_propensity[rows])
-        loss = self.loss[rows]
-        coef = self.estimator.coefficients(ratio, loss, slopes * (self.n_rows / len(rows)))
-        pulled = np.zeros((len(rows), wide.shape[1]), dtype=wide.dtype)
-        pulled[:, : scores.shape[1]] = layout.structure.pull_back(scores, y, starts, frozen(coef))
-        return float(ratio @ loss) / len(rows), layout.design.batch_transposed(contexts, pulled)
+        return ShuffledRows(
+            self,
+            layout.context[order],
+            frozen(layout.y[order]),
+            layout.log_propensity[order],
+            self.loss[order],
+        )
+
+
+@dataclass(frozen=True)
+class ShuffledRows:
+    """The rows of a risk in the order of one epoch."""
+
+    risk: Risk
+    context: IntArray
+    y: AnyArray
+    log_propensity: FloatArray
+    loss: FloatArray
+
+    def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
+        """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
+        layout, estimator = self.risk.layout, self.risk.estimator
+        structure, design = layout.structure, layout.design
+        contexts, y, loss = self.context[rows], self.y[rows], self.loss[rows]
+        size = len(loss)
+        starts = frozen(np.arange(size + 1))
+        scores = design.batch_scores(wide, structure.n_scores, contexts)
+        ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_propensity[rows])
+        coef = estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size))
+        pulled = np.zeros((size, wide.shape[1]), dtype=wide.dtype)
+        pulled[:, : structure.n_scores] = structure.pull_back(scores, y, starts, frozen(coef))
+        return float(ratio @ loss) / size, design.batch_transposed(contexts, pulled)
 
 
 def _ignore(piece: Piece, log_prob: FloatArray) -> None:

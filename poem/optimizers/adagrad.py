@@ -14,7 +14,7 @@ from numpy.random import Generator
 from poem.arrays import FloatArray, IntArray
 from poem.errors import InputError
 from poem.kernel import kernel
-from poem.optimizers.base import OnStep, Optimizer, Problem, SparseRows, Trace, start_of
+from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows, Trace, start_of
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class AdaGrad(Optimizer):
         on_step: OnStep | None = None,
     ) -> Trace:
         rng = np.random.default_rng(0) if rng is None else rng
-        run = _Run(self, problem, problem.packed(start_of(problem, start)))
+        run = _Run(self, problem, problem.for_batches(start_of(problem, start)))
         reason = "batch limit"
         while run.batches < self._limit(problem):
             run.begin_epoch()
             if on_step is not None:
                 on_step(run.batches, run.curve[-1][1])
-            stopped = run.epoch(rng.permutation(problem.n_rows), self._limit(problem))
+            stopped = run.epoch(problem.shuffled(rng.permutation(problem.n_rows)), self._limit(problem))
             if stopped:
                 reason = stopped
                 break
@@ -96,11 +96,11 @@ class _Run:
         value, self.slopes = self.problem.frozen_point(self.w)
         self.curve.append((time.perf_counter() - self.begin, value))
 
-    def epoch(self, order: IntArray, limit: int) -> str | None:
+    def epoch(self, rows: Batches, limit: int) -> str | None:
         """Go through all rows once; return why to stop, or None."""
         size = self.rules.batch_size
-        for first in range(0, len(order), size):
-            loss, gradient = self.problem.batch(self.w, order[first : first + size], self.slopes)
+        for first in range(0, self.problem.n_rows, size):
+            loss, gradient = rows.batch(self.w, slice(first, first + size), self.slopes)
             self.loss_total += loss
             self._update(gradient)
             self.batches += 1
@@ -148,7 +148,7 @@ class _Run:
         """Value the last weights and close the trace."""
         self.begin_epoch()
         seconds, value = self.curve[-1]
-        weights = self.w[:, : self.problem.shape[1]].copy()
+        weights = self.problem.from_batches(self.w)
         return Trace(weights, value, self.batches, seconds, reason != "batch limit", reason, self.curve)
 
 

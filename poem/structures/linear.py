@@ -7,6 +7,7 @@ faster on 22 columns). Products are cut into pieces of about equal numbers of no
 cut depends on the data alone, so results are the same for any number of threads.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,6 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads, inlined, kernel
 from poem.matrix import Matrix, is_sparse
 
-BLOCK = 8  # columns: a cache line of float64
 LINE = 64  # bytes in a cache line
 PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
@@ -26,10 +26,10 @@ PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a threa
 
 
 def packed(w: FloatArray, dtype: type[np.floating[Any]] = np.float64) -> FloatArray:
-    """Return a copy of w, on a cache line's border, with columns of zeros up to whole blocks."""
+    """Return a copy of w, on a cache line's border, with columns of zeros up to whole cache lines."""
     rows, k = w.shape
     size = np.dtype(dtype).itemsize
-    columns = -(-k // BLOCK) * BLOCK
+    columns = -(-k * size // LINE) * LINE // size
     memory = np.zeros(rows * columns * size + LINE, dtype=np.uint8)
     offset = -memory.ctypes.data % LINE
     room = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
@@ -39,7 +39,7 @@ def packed(w: FloatArray, dtype: type[np.floating[Any]] = np.float64) -> FloatAr
 
 @dataclass(frozen=True)
 class RowGradient:
-    """A gradient that is zero outside some rows of the (packed) weights."""
+    """A gradient that is zero outside some rows of the weights for batches."""
 
     rows: IntArray
     values: FloatArray
@@ -73,9 +73,20 @@ class Design(ABC):
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
         """Add Xᵀ·slopes to ``grad``, where ``slopes`` is packed (m, k)."""
 
+    def for_batches(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w as batches want it: packed float32.
+
+        Batches move as many bytes as they touch weights; their noise is far above 1e-7.
+        """
+        return packed(w, np.float32)
+
+    def from_batches(self, wide: FloatArray, k: int) -> FloatArray:
+        """Undo :meth:`for_batches`."""
+        return wide[:, :k].astype(np.float64)
+
     @abstractmethod
-    def batch_scores(self, w: FloatArray, k: int, contexts: IntArray) -> FloatArray:
-        """Return the first k columns of X·w for some contexts, (b, k)."""
+    def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
+        """Return the first k columns of X·w for some contexts and weights for batches, (b, k)."""
 
     @abstractmethod
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
@@ -124,8 +135,8 @@ class DenseDesign(Design):
         if self.intercept:
             grad[-1] += narrow.sum(axis=0)
 
-    def batch_scores(self, w: FloatArray, k: int, contexts: IntArray) -> FloatArray:
-        return self._product(self.X[contexts], w, k)
+    def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
+        return self._product(self.X[contexts], wide, k)
 
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
         values = np.empty((self.n_weights, slopes.shape[1]), dtype=slopes.dtype)
@@ -144,7 +155,9 @@ class SparseDesign(Design):
         super().__init__((len(self._pointers) - 1, X.shape[1]), intercept)
         self._indices, self._data = frozen(X.indices), frozen(X.data)
         self._transposed: tuple[IntArray, AnyArray, FloatArray, IntArray] | None = None
+        self._by_frequency: tuple[IntArray, AnyArray] | None = None
         self._free_slots: list[IntArray] = []
+        self._building = threading.Lock()
 
     def block(self, first: int, last: int) -> "SparseDesign":
         return SparseDesign(self._X, self.intercept, self._pointers[first : last + 1])
@@ -162,22 +175,53 @@ class SparseDesign(Design):
 
     def transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
         """Return Xᵀ of this block as CSR over the features that occur: pointers, columns, values, features."""
-        if self._transposed is None:
-            first, last = self._pointers[0], self._pointers[-1]
-            block = sp.csr_array(
-                (self._data[first:last], self._indices[first:last], self._pointers - first),
-                shape=(self.n_contexts, self.n_features),
-            )
-            by_feature = block.tocsc()
-            features = np.flatnonzero(np.diff(by_feature.indptr))
-            pointers = np.append(by_feature.indptr[features], by_feature.indptr[-1])
-            self._transposed = (
-                frozen(pointers, np.int64),
-                frozen(by_feature.indices, np.int32),
-                frozen(by_feature.data),
-                frozen(features, np.int64),
-            )
+        with self._building:
+            if self._transposed is None:
+                self._transposed = self._transpose()
         return self._transposed
+
+    def _transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
+        first, last = self._pointers[0], self._pointers[-1]
+        block = sp.csr_array(
+            (self._data[first:last], self._indices[first:last], self._pointers - first),
+            shape=(self.n_contexts, self.n_features),
+        )
+        by_feature = block.tocsc()
+        features = np.flatnonzero(np.diff(by_feature.indptr))
+        pointers = np.append(by_feature.indptr[features], by_feature.indptr[-1])
+        return (
+            frozen(pointers, np.int64),
+            frozen(by_feature.indices, np.int32),
+            frozen(by_feature.data),
+            frozen(features, np.int64),
+        )
+
+    def _frequent_first(self) -> tuple[IntArray, AnyArray]:
+        """Return the features from frequent to rare, and the non-zeros' columns in that order.
+
+        A batch goes through weights in no order. With the frequent ones side by side, most of what it touches stays
+        in the cache (an epoch takes a fifth less).
+        """
+        with self._building:
+            if self._by_frequency is None:
+                order = np.argsort(-np.bincount(self._indices, minlength=self.n_features), kind="stable")
+                rank = np.empty(self.n_features, dtype=self._indices.dtype)
+                rank[order] = np.arange(self.n_features)
+                self._by_frequency = frozen(order, np.int64), frozen(rank[self._indices])
+        return self._by_frequency
+
+    def for_batches(self, w: FloatArray) -> FloatArray:
+        order, _ = self._frequent_first()
+        return super().for_batches(w[self._with_intercept(order)])
+
+    def from_batches(self, wide: FloatArray, k: int) -> FloatArray:
+        order, _ = self._frequent_first()
+        w = np.empty((self.n_weights, k))
+        w[self._with_intercept(order)] = wide[:, :k]
+        return w
+
+    def _with_intercept(self, order: IntArray) -> IntArray:
+        return np.append(order, self.n_features) if self.intercept else order
 
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
         pointers, columns, values, features = self.transpose()
@@ -191,17 +235,19 @@ class SparseDesign(Design):
         if self.intercept:
             grad[-1] += slopes[:, : grad.shape[1]].sum(axis=0)
 
-    def batch_scores(self, w: FloatArray, k: int, contexts: IntArray) -> FloatArray:
+    def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
+        _, columns = self._frequent_first()
         out = np.empty((len(contexts), k))
-        _some_rows_times(self._pointers, self._indices, self._data, contexts, frozen(w), self._offset(w), out)
+        _some_rows_times(self._pointers, columns, self._data, contexts, frozen(wide), self._offset(wide), out)
         return out
 
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
+        _, columns = self._frequent_first()
         non_zeros = int((self._pointers[contexts + 1] - self._pointers[contexts]).sum())
         most = min(non_zeros, self.n_features) + 1
         rows, values = np.empty(most, dtype=np.int64), np.empty((most, slopes.shape[1]), dtype=slopes.dtype)
         slot = self._borrow_slot()
-        found = _scatter(self._pointers, self._indices, self._data, contexts, slopes, slot, rows, values)
+        found = _scatter(self._pointers, columns, self._data, contexts, slopes, slot, rows, values)
         self._free_slots.append(slot)
         if self.intercept:
             rows[found], values[found] = self.n_features, slopes.sum(axis=0)
