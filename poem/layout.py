@@ -4,6 +4,7 @@ Scores are computed per context and per shard, so that cost grows with unique co
 never holds contexts × outputs beyond one shard.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -56,6 +57,9 @@ class Layout:
     def __init__(self, log: BanditLog, structure: Structure, intercept: bool, max_scores: int = SHARD_SCORES) -> None:
         self.structure = structure
         self.design = design_of(log.X, intercept)
+        self._X = log.X
+        self._batch_design: Design | None = None
+        self._building = threading.Lock()
         self.order, starts = log.rows_by_context()
         in_order = bool(np.all(log.context[1:] >= log.context[:-1]))
 
@@ -70,6 +74,14 @@ class Layout:
 
     def __len__(self) -> int:
         return len(self.loss)
+
+    @property
+    def batch_design(self) -> Design:
+        """All contexts in the form that batches want, made when it is first asked for."""
+        with self._building:
+            if self._batch_design is None:
+                self._batch_design = design_of(self._X, self.design.intercept, for_batches=True)
+        return self._batch_design
 
     def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
         k = self.structure.n_scores
@@ -88,7 +100,7 @@ class Layout:
     def forward(
         self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray], R]
     ) -> tuple[list[FloatArray], list[R]]:
-        """Score each piece of a shard with packed weights and hand its log-probabilities to ``use``."""
+        """Score each piece of a shard with wide weights and hand its log-probabilities to ``use``."""
         k = self.structure.n_scores
 
         def one(piece: Piece) -> tuple[FloatArray, R]:
@@ -119,7 +131,7 @@ class Layout:
         def keep(piece: Piece, log_prob: FloatArray) -> None:
             out[piece.rows] = log_prob
 
-        wide = packed(w)
+        wide = self.design.widen(w)
         for shard in self.shards:
             self.forward(shard, wide, threads, keep)
         restored = np.empty(len(self))

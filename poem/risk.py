@@ -1,6 +1,7 @@
 """Risk = structure × estimator + λ·stderr + l2: the only place where the two meet."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from poem.errors import InputError
 from poem.estimators.base import Estimator, Point
 from poem.kernel import Threads
 from poem.layout import Layout, Piece
-from poem.structures.linear import RowGradient, packed
+from poem.structures.linear import RowGradient
 
 
 class Risk:
@@ -57,7 +58,7 @@ class Risk:
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
-        ratio, wide = np.empty(self.n_rows), packed(w)
+        ratio, wide = np.empty(self.n_rows), self.layout.design.widen(w)
         sums, scores = self._forward(wide, ratio)
         point = self.estimator.point(sums, self.n_rows)
         grad = self.l2 * w if self.l2 else np.zeros(self.shape)
@@ -70,12 +71,12 @@ class Risk:
 
     def point(self, w: FloatArray) -> Point:
         """Return value and standard error (without l2) at some weights."""
-        return self.estimator.point(self._forward(packed(w), np.empty(self.n_rows))[0], self.n_rows)
+        return self.estimator.point(self._forward(self.layout.design.widen(w), np.empty(self.n_rows))[0], self.n_rows)
 
     def ratios(self, w: FloatArray) -> FloatArray:
         """Return the clipped importance ratio of each row."""
         ratio = np.empty(self.n_rows)
-        self._forward(packed(w), ratio)
+        self._forward(self.layout.design.widen(w), ratio)
         return ratio
 
     def _penalty(self, w: FloatArray) -> float:
@@ -110,12 +111,15 @@ class Risk:
     # ---- batches of rows, with weights in a form of their own ---------------------------------
 
     def for_batches(self, w: FloatArray) -> FloatArray:
-        """Return a copy of w in the form that batches work on."""
-        return self.layout.design.for_batches(w)
+        """Return a copy of w in the form that batches work on: wide, in float32.
+
+        Batches move as many bytes as they touch weights; their noise is far above 1e-7.
+        """
+        return self.layout.batch_design.widen(w, np.float32)
 
     def from_batches(self, wide: FloatArray) -> FloatArray:
         """Return weights for batches as plain weights."""
-        return self.layout.design.from_batches(wide, self.shape[1])
+        return self.layout.batch_design.narrow(wide, self.shape[1])
 
     def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its slopes in the sums, to be held for one epoch.
@@ -151,16 +155,22 @@ class ShuffledRows:
     def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
         """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
         layout, estimator = self.risk.layout, self.risk.estimator
-        structure, design = layout.structure, layout.design
+        structure, design = layout.structure, layout.batch_design
         contexts, y, loss = self.context[rows], self.y[rows], self.loss[rows]
         size = len(loss)
-        starts = frozen(np.arange(size + 1))
+        starts = _one_row_each(size)
         scores = design.batch_scores(wide, structure.n_scores, contexts)
         ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_propensity[rows])
         coef = estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size))
         pulled = np.zeros((size, wide.shape[1]), dtype=wide.dtype)
         pulled[:, : structure.n_scores] = structure.pull_back(scores, y, starts, frozen(coef))
         return float(ratio @ loss) / size, design.batch_transposed(contexts, pulled)
+
+
+@lru_cache(maxsize=8)
+def _one_row_each(size: int) -> IntArray:
+    """Return the starts of contexts with one row each."""
+    return frozen(np.arange(size + 1))
 
 
 def _ignore(piece: Piece, log_prob: FloatArray) -> None:

@@ -171,7 +171,7 @@ class _Majoriser:
     def __call__(self, w):
         risk, (shard,) = self.risk, self.risk.layout.shards
         ratio = np.empty(risk.n_rows)
-        sums, (scores,) = risk._forward(linear.packed(w), ratio)
+        sums, (scores,) = risk._forward(risk.layout.design.widen(w), ratio)
         gradient = np.zeros(self.shape)
         coef = frozen(risk.estimator.coefficients(ratio, risk.loss, self.slopes))
         risk.layout.backward(shard, scores, coef, gradient, risk.threads)

@@ -8,6 +8,7 @@ slopes for an epoch) and any sharding (add the sums).
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -100,7 +101,7 @@ class Estimator(ABC):
         """Return the same estimator with its clip set."""
         return replace(self, clip=clip)
 
-    @property
+    @cached_property
     def log_clip(self) -> float:
         """The logarithm of the largest ratio that is let through."""
         if isinstance(self.clip, str):
@@ -111,9 +112,13 @@ class Estimator(ABC):
         """Return min(M, e^log_ratio)."""
         return np.exp(np.minimum(log_ratio, self.log_clip))
 
+    @cached_property
+    def _limit(self) -> float:
+        return float(np.exp(self.log_clip)) * (1.0 - 1e-12)  # the margin forgives np.exp its last bits
+
     def clipped(self, ratio: FloatArray) -> BoolArray:
-        """Return which ratios are at the clip (the margin forgives np.exp its last bits)."""
-        at_clip: BoolArray = ratio >= np.exp(self.log_clip) * (1.0 - 1e-12)
+        """Return which ratios are at the clip."""
+        at_clip: BoolArray = ratio >= self._limit
         return at_clip
 
     def moving(self, ratio: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ cut depends on the data alone, so results are the same for any number of threads
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,34 +20,47 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads, inlined, kernel
 from poem.matrix import Matrix, is_sparse
 
+FloatType = type[np.floating[Any]]
+
 LINE = 64  # bytes in a cache line
 PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
 PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a thread's wake-up
 
 
-def packed(w: FloatArray, dtype: type[np.floating[Any]] = np.float64) -> FloatArray:
-    """Return a copy of w, on a cache line's border, with columns of zeros up to whole cache lines."""
+def packed(w: FloatArray, dtype: FloatType = np.float64, order: IntArray | None = None) -> FloatArray:
+    """Return a copy of w, on a cache line's border, with columns of zeros up to whole cache lines.
+
+    ``order`` says which row of w comes first, second, …; rows that it does not name come after in their own order.
+    """
     rows, k = w.shape
     size = np.dtype(dtype).itemsize
     columns = -(-k * size // LINE) * LINE // size
     memory = np.zeros(rows * columns * size + LINE, dtype=np.uint8)
     offset = -memory.ctypes.data % LINE
-    room = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
-    room[:, :k] = w
-    return room
+    room: Any = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
+    if order is None:
+        room[:, :k] = w
+    else:
+        _copy_rows(frozen(w), order, room)
+        room[len(order) :, :k] = w[len(order) :]
+    wide: FloatArray = room
+    return wide
 
 
 @dataclass(frozen=True)
 class RowGradient:
-    """A gradient that is zero outside some rows of the weights for batches."""
+    """A gradient that is zero outside some rows of the wide weights."""
 
     rows: IntArray
     values: FloatArray
 
 
 class Design(ABC):
-    """A block of contexts as one factor of a product with the weights."""
+    """A block of contexts as one factor of a product with the weights.
+
+    All products take *wide* weights, which :meth:`widen` makes from plain ones.
+    """
 
     def __init__(self, shape: tuple[int, int], intercept: bool) -> None:
         self.n_contexts, self.n_features = shape
@@ -65,41 +79,42 @@ class Design(ABC):
     def cuts(self, k: int) -> IntArray:
         """Return the borders of pieces of contexts of about equal work."""
 
-    @abstractmethod
-    def scores(self, w: FloatArray, k: int) -> FloatArray:
-        """Return the first k columns of X·w for all contexts of this block, (m, k)."""
+    def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
+        """Return a copy of w as the products want it."""
+        return packed(w, dtype)
 
-    @abstractmethod
-    def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
-        """Add Xᵀ·slopes to ``grad``, where ``slopes`` is packed (m, k)."""
-
-    def for_batches(self, w: FloatArray) -> FloatArray:
-        """Return a copy of w as batches want it: packed float32.
-
-        Batches move as many bytes as they touch weights; their noise is far above 1e-7.
-        """
-        return packed(w, np.float32)
-
-    def from_batches(self, wide: FloatArray, k: int) -> FloatArray:
-        """Undo :meth:`for_batches`."""
+    def narrow(self, wide: FloatArray, k: int) -> FloatArray:
+        """Undo :meth:`widen`."""
         return wide[:, :k].astype(np.float64)
 
     @abstractmethod
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        """Return X·w for all contexts of this block, (m, k)."""
+
+    @abstractmethod
+    def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
+        """Add Xᵀ·slopes to ``grad`` in the form of plain weights, where ``slopes`` is packed (m, k)."""
+
+    @abstractmethod
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
-        """Return the first k columns of X·w for some contexts and weights for batches, (b, k)."""
+        """Return X·w for some contexts, (b, k)."""
 
     @abstractmethod
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
-        """Return Xᵀ·slopes for some contexts, where ``slopes`` is packed (b, k)."""
+        """Return Xᵀ·slopes for some contexts in the form of wide weights, where ``slopes`` is packed (b, k)."""
 
 
-def design_of(X: Matrix, intercept: bool) -> Design:
-    """Wrap a dense or CSR matrix; CSR that is mostly full is smaller and faster as a dense one."""
+def design_of(X: Matrix, intercept: bool, for_batches: bool = False) -> Design:
+    """Wrap a dense or CSR matrix; CSR that is mostly full is smaller and faster as a dense one.
+
+    A design ``for_batches`` has its columns in the order of their frequency.
+    """
     if not is_sparse(X):
         return DenseDesign(X, intercept)
     if X.nnz > DENSE_ENOUGH * X.shape[0] * X.shape[1]:
         return DenseDesign(frozen(X.toarray()), intercept)
-    return SparseDesign(X, intercept)
+    columns, order = _frequent_first(X) if for_batches else (frozen(X.indices), None)
+    return SparseDesign(frozen(X.indptr, np.int64), columns, frozen(X.data), X.shape[1], intercept, order)
 
 
 class DenseDesign(Design):
@@ -115,13 +130,13 @@ class DenseDesign(Design):
     def cuts(self, k: int) -> IntArray:
         return _even_cuts(self.n_contexts, self.X.size * k)
 
-    def scores(self, w: FloatArray, k: int) -> FloatArray:
-        return self._product(self.X, w, k)
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        return self._product(self.X, wide, k)
 
-    def _product(self, X: FloatArray, w: FloatArray, k: int) -> FloatArray:
-        scores: FloatArray = X @ w[: self.n_features, :k]
+    def _product(self, X: FloatArray, wide: FloatArray, k: int) -> FloatArray:
+        scores: FloatArray = X @ wide[: self.n_features, :k]
         if self.intercept:
-            scores += w[-1, :k]
+            scores += wide[-1, :k]
         return scores
 
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
@@ -147,34 +162,55 @@ class DenseDesign(Design):
 
 
 class SparseDesign(Design):
-    """CSR contexts: both products are one loop over rows, of X and of its transpose."""
+    """CSR contexts: both products are one loop over rows, of X and of its transpose.
 
-    def __init__(self, X: Any, intercept: bool, pointers: IntArray | None = None) -> None:
-        self._X = X
-        self._pointers: IntArray = frozen(X.indptr, np.int64) if pointers is None else pointers
-        super().__init__((len(self._pointers) - 1, X.shape[1]), intercept)
-        self._indices, self._data = frozen(X.indices), frozen(X.data)
+    Batches go through the weights in no order. With the frequent features side by side, more of what they touch stays
+    in the cache (an epoch takes a fifth less): ``order`` lists the features that way, and ``columns`` are positions in
+    it. Whole products gain less from it than the reordering of the weights costs.
+    """
+
+    def __init__(
+        self,
+        pointers: IntArray,
+        columns: AnyArray,
+        data: FloatArray,
+        n_features: int,
+        intercept: bool,
+        order: IntArray | None,
+    ) -> None:
+        super().__init__((len(pointers) - 1, n_features), intercept)
+        self._pointers, self._columns, self._data, self._order = pointers, columns, data, order
         self._transposed: tuple[IntArray, AnyArray, FloatArray, IntArray] | None = None
-        self._by_frequency: tuple[IntArray, AnyArray] | None = None
         self._free_slots: list[IntArray] = []
         self._building = threading.Lock()
 
     def block(self, first: int, last: int) -> "SparseDesign":
-        return SparseDesign(self._X, self.intercept, self._pointers[first : last + 1])
+        pointers = self._pointers[first : last + 1]
+        return SparseDesign(pointers, self._columns, self._data, self.n_features, self.intercept, self._order)
 
     def cuts(self, k: int) -> IntArray:
         return _cuts_by_weight(self._pointers, k)
 
-    def scores(self, w: FloatArray, k: int) -> FloatArray:
+    def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
+        return packed(w, dtype, self._order)
+
+    def narrow(self, wide: FloatArray, k: int) -> FloatArray:
+        if self._order is None:
+            return super().narrow(wide, k)
+        w = super().narrow(wide, k)
+        w[self._order] = wide[: self.n_features, :k]
+        return w
+
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
         out = np.empty((self.n_contexts, k))
-        _rows_times(self._pointers, self._indices, self._data, frozen(w), self._offset(w), out)
+        _rows_times(self._pointers, self._columns, self._data, frozen(wide), self._offset(wide), out)
         return out
 
-    def _offset(self, w: FloatArray) -> FloatArray:
-        return frozen(w[-1] if self.intercept else np.zeros(w.shape[1], dtype=w.dtype))
+    def _offset(self, wide: FloatArray) -> FloatArray:
+        return frozen(wide[-1] if self.intercept else np.zeros(wide.shape[1], dtype=wide.dtype))
 
     def transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
-        """Return Xᵀ of this block as CSR over the features that occur: pointers, columns, values, features."""
+        """Return Xᵀ of this block as CSR over the features that occur: pointers, contexts, values, features."""
         with self._building:
             if self._transposed is None:
                 self._transposed = self._transpose()
@@ -183,12 +219,13 @@ class SparseDesign(Design):
     def _transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
         first, last = self._pointers[0], self._pointers[-1]
         block = sp.csr_array(
-            (self._data[first:last], self._indices[first:last], self._pointers - first),
+            (self._data[first:last], self._columns[first:last], self._pointers - first),
             shape=(self.n_contexts, self.n_features),
         )
         by_feature = block.tocsc()
-        features = np.flatnonzero(np.diff(by_feature.indptr))
-        pointers = np.append(by_feature.indptr[features], by_feature.indptr[-1])
+        present = np.flatnonzero(np.diff(by_feature.indptr))
+        pointers = np.append(by_feature.indptr[present], by_feature.indptr[-1])
+        features = present if self._order is None else self._order[present]
         return (
             frozen(pointers, np.int64),
             frozen(by_feature.indices, np.int32),
@@ -196,63 +233,38 @@ class SparseDesign(Design):
             frozen(features, np.int64),
         )
 
-    def _frequent_first(self) -> tuple[IntArray, AnyArray]:
-        """Return the features from frequent to rare, and the non-zeros' columns in that order.
-
-        A batch goes through weights in no order. With the frequent ones side by side, most of what it touches stays
-        in the cache (an epoch takes a fifth less).
-        """
-        with self._building:
-            if self._by_frequency is None:
-                order = np.argsort(-np.bincount(self._indices, minlength=self.n_features), kind="stable")
-                rank = np.empty(self.n_features, dtype=self._indices.dtype)
-                rank[order] = np.arange(self.n_features)
-                self._by_frequency = frozen(order, np.int64), frozen(rank[self._indices])
-        return self._by_frequency
-
-    def for_batches(self, w: FloatArray) -> FloatArray:
-        order, _ = self._frequent_first()
-        return super().for_batches(w[self._with_intercept(order)])
-
-    def from_batches(self, wide: FloatArray, k: int) -> FloatArray:
-        order, _ = self._frequent_first()
-        w = np.empty((self.n_weights, k))
-        w[self._with_intercept(order)] = wide[:, :k]
-        return w
-
-    def _with_intercept(self, order: IntArray) -> IntArray:
-        return np.append(order, self.n_features) if self.intercept else order
-
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
-        pointers, columns, values, features = self.transpose()
+        pointers, contexts, values, features = self.transpose()
         dense = frozen(slopes)
 
         def add(piece: tuple[int, int]) -> None:
             first, last = piece
-            _add_rows_times(pointers[first : last + 1], columns, values, dense, features[first:last], grad)
+            _add_rows_times(pointers[first : last + 1], contexts, values, dense, features[first:last], grad)
 
         threads.map(add, pairs(_cuts_by_weight(pointers, grad.shape[1])))
         if self.intercept:
             grad[-1] += slopes[:, : grad.shape[1]].sum(axis=0)
 
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
-        _, columns = self._frequent_first()
         out = np.empty((len(contexts), k))
-        _some_rows_times(self._pointers, columns, self._data, contexts, frozen(wide), self._offset(wide), out)
+        _some_rows_times(self._pointers, self._columns, self._data, contexts, frozen(wide), self._offset(wide), out)
         return out
 
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
-        _, columns = self._frequent_first()
-        non_zeros = int((self._pointers[contexts + 1] - self._pointers[contexts]).sum())
-        most = min(non_zeros, self.n_features) + 1
+        most = min(len(contexts) * self._longest, self.n_features) + 1
         rows, values = np.empty(most, dtype=np.int64), np.empty((most, slopes.shape[1]), dtype=slopes.dtype)
         slot = self._borrow_slot()
-        found = _scatter(self._pointers, columns, self._data, contexts, slopes, slot, rows, values)
+        found = _scatter(self._pointers, self._columns, self._data, contexts, slopes, slot, rows, values)
         self._free_slots.append(slot)
         if self.intercept:
             rows[found], values[found] = self.n_features, slopes.sum(axis=0)
             found += 1
         return RowGradient(rows[:found], values[:found])
+
+    @cached_property
+    def _longest(self) -> int:
+        """The most non-zeros that a context has."""
+        return int(np.diff(self._pointers).max(initial=0))
 
     def _borrow_slot(self) -> IntArray:
         """Return an array of -1, one for each feature, that no other thread uses."""
@@ -260,6 +272,14 @@ class SparseDesign(Design):
             return self._free_slots.pop()
         except IndexError:
             return np.full(self.n_features, -1, dtype=np.int64)
+
+
+def _frequent_first(X: Any) -> tuple[AnyArray, IntArray]:
+    """Return the non-zeros' columns as positions in the order of frequency, and that order."""
+    order = np.argsort(-np.bincount(X.indices, minlength=X.shape[1]), kind="stable")
+    rank = np.empty(X.shape[1], dtype=X.indices.dtype)
+    rank[order] = np.arange(X.shape[1])
+    return frozen(rank[X.indices]), frozen(order, np.int64)
 
 
 def pairs(cuts: IntArray) -> list[tuple[int, int]]:
@@ -280,6 +300,13 @@ def _cuts_by_weight(pointers: IntArray, k: int) -> IntArray:
     cuts = np.searchsorted(weight, np.linspace(0, weight[-1], pieces + 1))
     cuts[0], cuts[-1] = 0, rows
     return np.unique(cuts)
+
+
+@kernel
+def _copy_rows(source: FloatArray, order: IntArray, out: FloatArray) -> None:
+    for r in range(order.shape[0]):
+        for j in range(source.shape[1]):
+            out[r, j] = source[order[r], j]
 
 
 @inlined
