@@ -141,7 +141,7 @@ def format_table(rows: list[Row]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
     text.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join(text)
+    return "\n".join(line.rstrip() for line in text)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads
 from poem.log import BanditLog
 from poem.structures.base import Structure
-from poem.structures.linear import Design, design_of, packed, pairs
+from poem.structures.linear import Design, design_of, packed_zeros, pairs
 
 SHARD_SCORES = 1 << 22  # 32 MiB of scores
 
@@ -115,7 +115,7 @@ class Layout:
     ) -> None:
         """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``."""
         k = self.structure.n_scores
-        slopes = packed(np.zeros((shard.design.n_contexts, k)))
+        slopes = packed_zeros(shard.design.n_contexts, k)
 
         def one(work: tuple[Piece, FloatArray]) -> None:
             piece, piece_scores = work

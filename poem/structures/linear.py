@@ -28,23 +28,29 @@ DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zer
 PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a thread's wake-up
 
 
-def packed(w: FloatArray, dtype: FloatType = np.float64, order: IntArray | None = None) -> FloatArray:
-    """Return a copy of w, on a cache line's border, with columns of zeros up to whole cache lines.
-
-    ``order`` says which row of w comes first, second, …; rows that it does not name come after in their own order.
-    """
-    rows, k = w.shape
+def packed_zeros(rows: int, k: int, dtype: FloatType = np.float64) -> FloatArray:
+    """Return zeros on a cache line's border, with at least k columns that fill whole cache lines."""
     size = np.dtype(dtype).itemsize
     columns = -(-k * size // LINE) * LINE // size
     memory = np.zeros(rows * columns * size + LINE, dtype=np.uint8)
     offset = -memory.ctypes.data % LINE
     room: Any = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
+    zeros: FloatArray = room
+    return zeros
+
+
+def packed(w: FloatArray, dtype: FloatType = np.float64, order: IntArray | None = None) -> FloatArray:
+    """Return a copy of w in packed memory.
+
+    ``order`` says which row of w comes first, second, …; rows that it does not name come after in their own order.
+    """
+    rows, k = w.shape
+    wide = packed_zeros(rows, k, dtype)
     if order is None:
-        room[:, :k] = w
+        wide[:, :k] = w
     else:
-        _copy_rows(frozen(w), order, room)
-        room[len(order) :, :k] = w[len(order) :]
-    wide: FloatArray = room
+        _copy_rows(frozen(w), order, wide)
+        wide[len(order) :, :k] = w[len(order) :]
     return wide
 
 
