@@ -13,11 +13,11 @@ from poem.matrix import as_matrix
 from poem.outputs import encode
 from poem.policy import Policy
 
-Loss = Literal["own", "zero-one"] | Callable[[AnyArray, AnyArray], FloatArray]
+Loss = Literal["hamming", "zero-one", "f1"] | Callable[[AnyArray, AnyArray], FloatArray]
 
 
 def simulate(
-    X: Any, y: Any, logging_policy: Policy, *, replay: int = 4, loss: Loss = "own", rng: Generator | int
+    X: Any, y: Any, logging_policy: Policy, *, replay: int = 4, loss: Loss = "hamming", rng: Generator | int
 ) -> BanditLog:
     """Let a policy act on labelled data and log what it did.
 
@@ -28,9 +28,9 @@ def simulate(
     logging_policy : Policy
     replay : int
         How often each context is seen.
-    loss : "own", "zero-one" or function
-        ``"own"`` is the structure's loss (Hamming for labels, 0/1 for classes), ``"zero-one"`` that
-        of the whole output, or any function of (true codes, chosen codes) that returns one loss a row.
+    loss : "hamming", "zero-one", "f1" or function
+        The number of wrong labels (0/1 for classes), 1 if anything is wrong, 1 − F1 of the label set, or any
+        function of (true codes, chosen codes) that returns one loss a row: learning needs no gradient of it.
     rng : Generator or int
     """
     if replay < 1:
@@ -48,7 +48,7 @@ def simulate(
     return BanditLog(
         matrix,
         outputs,
-        loss=_losses(loss, logging_policy, truth[context], chosen),
+        loss=_losses(loss, truth[context], chosen),
         log_propensity=log_propensity,
         context=context,
         labels=logging_policy.labels,
@@ -56,12 +56,18 @@ def simulate(
     )
 
 
-def _losses(loss: Loss, policy: Policy, truth: AnyArray, chosen: AnyArray) -> FloatArray:
-    if loss == "own":
-        return policy.structure.loss(truth, chosen)
-    if loss == "zero-one":
-        wrong = truth != chosen
-        return np.asarray(wrong.any(axis=1) if wrong.ndim == 2 else wrong, dtype=np.float64)
+def _losses(loss: Loss, truth: AnyArray, chosen: AnyArray) -> FloatArray:
     if callable(loss):
         return np.asarray(loss(truth, chosen), dtype=np.float64)
-    raise InputError(f"loss must be 'own', 'zero-one' or a function; found {loss!r}.")
+    if loss not in ("hamming", "zero-one", "f1"):
+        raise InputError(f"loss must be 'hamming', 'zero-one', 'f1' or a function; found {loss!r}.")
+    wrong = np.asarray(truth != chosen, dtype=np.float64)
+    if wrong.ndim == 1:  # for a single class all three are one
+        return wrong
+    if loss == "hamming":
+        return np.asarray(wrong.sum(axis=1))
+    if loss == "zero-one":
+        return np.asarray(wrong.max(axis=1))
+    # F1 = 2·|both|/(|truth| + |chosen|), and 1 if both are empty; what is not in both is wrong.
+    size = truth.sum(axis=1) + chosen.sum(axis=1, dtype=np.float64)
+    return np.asarray(wrong.sum(axis=1) / np.maximum(size, 1.0))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 
 import poem
 
@@ -188,17 +189,24 @@ def test_each_context_is_replayed(world):
     assert not np.array_equal(first, second)
 
 
-def test_the_own_loss_counts_wrong_labels(label_data, label_logger):
+def test_the_hamming_loss_counts_wrong_labels(label_data, label_logger):
     X, y = label_data
     log = poem.simulate(X, y, label_logger, rng=0)
     np.testing.assert_array_equal(log.loss, np.abs(log.y.astype(int) - y[log.context]).sum(axis=1))
 
 
-def test_the_own_loss_of_classes_is_zero_one(class_data, class_logger):
+def test_all_losses_of_classes_are_zero_one(class_data, class_logger):
     X, y = class_data
-    own, zero_one = (poem.simulate(X, y, class_logger, loss=loss, rng=0) for loss in ("own", "zero-one"))
-    np.testing.assert_array_equal(own.loss, own.y != y[own.context])
-    np.testing.assert_array_equal(own.loss, zero_one.loss)
+    for loss in ("hamming", "zero-one", "f1"):
+        log = poem.simulate(X, y, class_logger, loss=loss, rng=0)
+        np.testing.assert_array_equal(log.loss, log.y != y[log.context])
+
+
+def test_the_f1_loss_is_one_minus_scikit_learns_f1(label_data, label_logger):
+    X, y = label_data
+    log = poem.simulate(X, y, label_logger, loss="f1", rng=0)
+    expected = [1.0 - f1_score(y[c], chosen, zero_division=1.0) for c, chosen in zip(log.context, log.y, strict=True)]
+    np.testing.assert_allclose(log.loss, expected, atol=1e-12)
 
 
 def test_the_zero_one_loss_of_label_sets_is_of_the_whole(label_data, label_logger):
