@@ -147,8 +147,8 @@ def fit(
     begin = _start_weights(start, train, structure, fit_intercept)
     work = _Work(
         layout=Layout(train, structure, fit_intercept),
+        held=None if held is None else Layout(held, structure, fit_intercept),
         train=train,
-        held=held,
         calibration=calibration,
         estimator=estimator.with_clip(calibration.clip),
         judge=judge,
@@ -248,8 +248,8 @@ class _Work:
     """All that the candidates of one fit share."""
 
     layout: Layout
+    held: Layout | None
     train: BanditLog
-    held: BanditLog | None
     calibration: Calibration
     estimator: Estimator
     judge: Estimator
@@ -323,7 +323,7 @@ class _Work:
     def _judge(self, policy: Policy) -> Estimate | None:
         if self.held is None:
             return None
-        log_ratio = policy.log_prob_of(self.held, self.threads.count) - self.held.log_propensity
+        log_ratio = self.held.log_prob(policy.weights, self.threads) - self.held.log_propensity
         scaled = self.judge.estimate(log_ratio, self.calibration.scale(self.held.loss))
         return scaled.rescaled(self.calibration.loss_low, self.calibration.loss_high)
 

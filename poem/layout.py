@@ -15,7 +15,8 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads
 from poem.log import BanditLog
 from poem.structures.base import Structure
-from poem.structures.linear import Design, design_of, packed_zeros, pairs
+from poem.structures.linear import DenseDesign, Design, design_of, pairs
+from poem.structures.packed import packed_zeros
 
 SHARD_SCORES = 1 << 22  # 32 MiB of scores
 
@@ -78,6 +79,8 @@ class Layout:
     @property
     def batch_design(self) -> Design:
         """All contexts in the form that batches want, made when it is first asked for."""
+        if isinstance(self.design, DenseDesign):
+            return self.design
         with self._building:
             if self._batch_design is None:
                 self._batch_design = design_of(self._X, self.design.intercept, for_batches=True)
@@ -125,7 +128,7 @@ class Layout:
         shard.design.add_transposed(grad, slopes, threads)
 
     def log_prob(self, w: FloatArray, threads: Threads) -> FloatArray:
-        """Return log h(yᵢ|xᵢ) of every row, in the order of the original log."""
+        """Return log h(yᵢ|xᵢ) of every row, in the layout's order."""
         out = np.empty(len(self))
 
         def keep(piece: Piece, log_prob: FloatArray) -> None:
@@ -134,6 +137,4 @@ class Layout:
         wide = self.design.widen(w)
         for shard in self.shards:
             self.forward(shard, wide, threads, keep)
-        restored = np.empty(len(self))
-        restored[self.order] = out
-        return restored
+        return out

@@ -19,7 +19,8 @@ from poem.log import BanditLog
 from poem.matrix import as_matrix
 from poem.outputs import Labels, decode, encode
 from poem.structures import Structure, structure_from_name, structure_of
-from poem.structures.linear import design_of, packed
+from poem.structures.linear import design_of
+from poem.structures.packed import packed
 
 FILE_VERSION = 1
 CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
@@ -106,7 +107,10 @@ class Policy:
                 f"the log's features are {list(log.feature_names or ())[:8]}, the policy's are "
                 f"{list(self.feature_names)[:8]}. Build the log with feature_names= the policy's feature_names."
             )
-        return Layout(log, self.structure, self.intercept).log_prob(self.weights, Threads(count_threads(n_jobs)))
+        layout = Layout(log, self.structure, self.intercept)
+        log_prob = np.empty(len(log))
+        log_prob[layout.order] = layout.log_prob(self.weights, Threads(count_threads(n_jobs)))
+        return log_prob
 
     def expected_loss(self, X: Any, truth: Any) -> float:
         """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""

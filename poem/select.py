@@ -142,9 +142,9 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
     if healthy:
         return _lowest(healthy)
     chosen = _lowest(usable)
-    reasons = "; ".join(f"{problem}: {MEANING[problem]}" for problem in chosen.problems)
+    reasons = "; ".join(f"“{problem}” ({MEANING[problem]})" for problem in chosen.problems)
     warnings.warn(
-        f"no candidate is free of problems; the best one {reasons}. Do not deploy it without an A/B test; "
+        f"no candidate is free of problems; the best one is marked {reasons}. Do not deploy it without an A/B test; "
         "more data, another logging policy or other features may help.",
         DegenerateWarning,
         stacklevel=3,

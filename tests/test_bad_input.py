@@ -512,7 +512,7 @@ def test_simulate_wants_at_least_one_replay(policy, rows):
 
 
 def test_simulate_wants_a_known_loss(policy, rows):
-    with refuses(InputError, "loss must be 'own', 'zero-one' or a function", "found 'hinge'"):
+    with refuses(InputError, "loss must be 'hamming', 'zero-one', 'f1' or a function", "found 'hinge'"):
         poem.simulate(rows.X, rows.y, policy, loss="hinge", rng=0)
 
 

@@ -1,9 +1,7 @@
 """X·w and its transpose: the linear half of every score, for dense and for CSR contexts.
 
 Weights are (d, k), or (d + 1, k) with an intercept as the last row: the constant feature of the
-paper's experiments without a copy of X. The products take them :func:`packed`: with columns of
-zeros up to whole cache lines, so that rows are aligned and the inner loop has no ragged end (a fifth
-faster on 22 columns). Products are cut into pieces of about equal numbers of non-zeros; the
+paper's experiments without a copy of X. Products are cut into pieces of about equal numbers of non-zeros; the
 cut depends on the data alone, so results are the same for any number of threads.
 """
 
@@ -19,39 +17,11 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads, inlined, kernel
 from poem.matrix import Matrix, is_sparse
+from poem.structures.packed import FloatType, packed
 
-FloatType = type[np.floating[Any]]
-
-LINE = 64  # bytes in a cache line
 PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
 PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a thread's wake-up
-
-
-def packed_zeros(rows: int, k: int, dtype: FloatType = np.float64) -> FloatArray:
-    """Return zeros on a cache line's border, with at least k columns that fill whole cache lines."""
-    size = np.dtype(dtype).itemsize
-    columns = -(-k * size // LINE) * LINE // size
-    memory = np.zeros(rows * columns * size + LINE, dtype=np.uint8)
-    offset = -memory.ctypes.data % LINE
-    room: Any = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
-    zeros: FloatArray = room
-    return zeros
-
-
-def packed(w: FloatArray, dtype: FloatType = np.float64, order: IntArray | None = None) -> FloatArray:
-    """Return a copy of w in packed memory.
-
-    ``order`` says which row of w comes first, second, …; rows that it does not name come after in their own order.
-    """
-    rows, k = w.shape
-    wide = packed_zeros(rows, k, dtype)
-    if order is None:
-        wide[:, :k] = w
-    else:
-        _copy_rows(frozen(w), order, wide)
-        wide[len(order) :, :k] = w[len(order) :]
-    return wide
 
 
 @dataclass(frozen=True)
@@ -306,13 +276,6 @@ def _cuts_by_weight(pointers: IntArray, k: int) -> IntArray:
     cuts = np.searchsorted(weight, np.linspace(0, weight[-1], pieces + 1))
     cuts[0], cuts[-1] = 0, rows
     return np.unique(cuts)
-
-
-@kernel
-def _copy_rows(source: FloatArray, order: IntArray, out: FloatArray) -> None:
-    for r in range(order.shape[0]):
-        for j in range(source.shape[1]):
-            out[r, j] = source[order[r], j]
 
 
 @inlined
