@@ -272,7 +272,7 @@ def test_without_the_guard_such_a_policy_is_returned(log_with_an_unused_class):
 
 
 def test_a_policy_that_ignores_contexts_is_returned_with_a_warning(log_of_one_context):
-    with pytest.warns(DegenerateWarning, match=r"ignores x: it chooses the same way.*A/B test") as caught:
+    with pytest.warns(DegenerateWarning, match=r"“ignores x” \(it chooses the same way.*A/B test") as caught:
         found = poem.fit(log_of_one_context, lam=[0.01, 0.1])
     assert caught[0].filename == __file__
     assert all(IGNORES in candidate.problems for candidate in found.table)
