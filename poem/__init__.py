@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from poem.bound import generalization_bound
 from poem.calibrate import Calibration
+from poem.datasets import Dataset, load_dataset
 from poem.errors import PoemError
 from poem.estimators import IPS, SNIPS, Estimate
 from poem.evaluate import estimate
@@ -29,6 +30,7 @@ __all__ = [
     "BanditLog",
     "CRMLearner",
     "Calibration",
+    "Dataset",
     "Estimate",
     "Fit",
     "MultiClass",
@@ -39,6 +41,7 @@ __all__ = [
     "estimate",
     "fit",
     "generalization_bound",
+    "load_dataset",
     "load_policy",
     "simulate",
     "supervised",

@@ -7,6 +7,8 @@
     │   ├── LogError                     the log itself: NaN, propensities, lengths, labels
     │   ├── LearningError                a valid log from which nothing can be learnt
     │   └── MismatchError                a policy and data that do not belong together
+    ├── DatasetError                     a data set that is not known, not found or not what it should be
+    ├── DownloadError                    a file that could not be fetched whole
     ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
     ├── CheckpointError                  a checkpoint folder that belongs to another fit
     └── DegenerateError                  every candidate policy avoids the logged outputs
@@ -36,6 +38,14 @@ class LearningError(InputError):
 
 class MismatchError(InputError):
     """A policy and data that do not belong together."""
+
+
+class DatasetError(PoemError):
+    """A data set that is not known, not found or not what it should be."""
+
+
+class DownloadError(PoemError):
+    """A file that could not be fetched whole."""
 
 
 class PolicyFileError(PoemError, ValueError):
