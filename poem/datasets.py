@@ -116,7 +116,7 @@ def _fetch(name: str, places: list[Path], progress: bool) -> Dataset:
         looked = ", ".join(str(place) for place in places)
         raise DatasetError(
             f"{name} was not found in {looked}, and it has no public home in this form. Put the files "
-            f"{version.stem}_train.svm.bz2 and {version.stem}_test.svm.bz2 into a folder; pass folder= or set POEM_DATA."
+            f"{version.stem}_train.svm.bz2 and {version.stem}_test.svm.bz2 into a folder: folder= or POEM_DATA."
         )
     train, test = (download(url, _cache() / Path(url).name, progress=progress) for url in version.urls)
     return _read(name, version, train, test)
