@@ -56,3 +56,7 @@ def __getattr__(name: str) -> Any:
 
         return CRMLearner
     raise AttributeError(f"module 'poem' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,7 @@ import numpy as np
 
 from poem.errors import InputError
 
-MIN_ROWS = 16
+MIN_ROWS = 16  # the theorem's own condition
 
 
 def generalization_bound(

@@ -6,11 +6,11 @@ from typing import Literal
 import numpy as np
 
 from poem.arrays import FloatArray
+from poem.bound import MIN_ROWS
 from poem.errors import InputError, LearningError
 from poem.estimators import Estimator
 from poem.log import BanditLog
 
-MIN_ROWS = 16  # Theorem 1 needs as many
 LossBounds = tuple[float, float] | Literal["auto"]
 ClipRule = Literal["given", "P90/P10", "1/P10", "max/min", "none"]
 
@@ -44,15 +44,15 @@ class Calibration:
 
 
 def calibrate(
-    log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", whole: BanditLog | None = None
+    log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
 ) -> Calibration:
-    """Calibrate on the rows that will be trained on; bounds are looked up in the ``whole`` log, if given."""
+    """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     if np.ptp(log.loss) == 0.0:
         raise LearningError(
             f"every one of the {len(log)} training rows has the same loss ({log.loss[0]}). Collect more rows, "
             "hold out fewer, or check the column that was passed as loss or reward."
         )
-    low, high = _bounds(log if whole is None else whole, loss_bounds)
+    low, high = _bounds(log.loss if held is None else np.concatenate([log.loss, held.loss]), loss_bounds)
     clip, rule = clip_for(log, estimator)
     scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
@@ -86,8 +86,8 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
         )
 
 
-def _bounds(log: BanditLog, loss_bounds: LossBounds) -> tuple[float, float]:
-    found = float(log.loss.min()), float(log.loss.max())
+def _bounds(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
+    found = float(loss.min()), float(loss.max())
     if isinstance(loss_bounds, str):
         if loss_bounds != "auto":
             raise InputError(f"loss_bounds must be 'auto' or (lowest, highest); found {loss_bounds!r}.")

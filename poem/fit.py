@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from poem.arrays import FloatArray
 from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, clip_for
 from poem.checkpoint import Checkpoint, fingerprint
 from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, SNIPS, Estimate, Estimator
-from poem.kernel import Threads, count_threads
+from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.layout import Layout
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, Optimizer, Trace
@@ -47,6 +46,8 @@ class Fit:
         Loss scale, clip and λ*, and where they come from.
     n_train, n_validation : int
         How many rows were trained on and held out.
+    logged : Estimate or None
+        The loss that was logged on the held-out rows, to compare with.
     """
 
     policy: Policy
@@ -55,12 +56,19 @@ class Fit:
     calibration: Calibration
     n_train: int
     n_validation: int
+    logged: Estimate | None
 
     def __repr__(self) -> str:
-        return (
-            f"{self.policy}\n"
-            f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}; {self.calibration}\n{self.table}"
-        )
+        lines = [
+            str(self.policy),
+            f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}; {self.calibration}",
+            str(self.table),
+        ]
+        if self.logged is not None and self.chosen.validation is not None:
+            better = self.chosen.validation.interval()[1] < self.logged.value
+            verdict = "is estimated to be better" if better else "is not shown to be better"
+            lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
+        return "\n".join(lines)
 
 
 def fit(
@@ -123,15 +131,19 @@ def fit(
     checkpoint : path, optional
         A folder for finished candidates; a fit that was interrupted resumes from it.
     """
+    _check_kinds(log, estimator, optimizer, l2, seed, n_jobs)
     check_learnable(log, force)
-    _check_numbers(l2, seed)
     structure = _checked_structure(structure, log)
     estimator = IPS() if estimator is None else estimator
     optimizer = LBFGS() if optimizer is None else optimizer
     train, held = _hold_out(log, validation, seed)
     judge = _judge(select_by, train)
-    calibration = calibrate(train, estimator, loss_bounds, whole=log)
+    calibration = calibrate(train, estimator, loss_bounds, held)
     grid = _grid(lam, calibration)
+    if held is None and len(grid) > 1:
+        raise InputError(
+            "several λ can be told apart on held-out rows only; pass validation=0.25, or one number as lam."
+        )
     settings = {
         "structure": repr(structure),
         "estimator": estimator.name,
@@ -147,7 +159,7 @@ def fit(
     begin = _start_weights(start, train, structure, fit_intercept)
     work = _Work(
         layout=Layout(train, structure, fit_intercept),
-        held=None if held is None else Layout(held, structure, fit_intercept),
+        held=None if held is None else _Held(held, Layout(held, structure, fit_intercept)),
         train=train,
         calibration=calibration,
         estimator=estimator.with_clip(calibration.clip),
@@ -162,11 +174,11 @@ def fit(
         ),
         threads=Threads(count_threads(n_jobs) if len(grid) == 1 else 1),
     )
-    with threadpool_limits(1, user_api="blas"), Progress("fit", len(grid), progress) as line:
+    with OneBlasThread(), Progress("fit", len(grid), progress) as line:
         candidates = _run_all(work, grid, min(count_threads(n_jobs), len(grid)), line)
     chosen = choose(candidates, guard)
     held_rows = 0 if held is None else len(held)
-    return Fit(chosen.policy, chosen, Table(candidates, chosen), calibration, len(train), held_rows)
+    return Fit(chosen.policy, chosen, Table(candidates, chosen), calibration, len(train), held_rows, work.logged())
 
 
 # ---- what the arguments mean ------------------------------------------------------------------
@@ -181,9 +193,17 @@ def _checked_structure(structure: Structure | None, log: BanditLog) -> Structure
     return inferred
 
 
-def _check_numbers(l2: float, seed: int) -> None:
-    if not (np.isfinite(l2) and l2 >= 0.0):
-        raise InputError(f"l2 must be finite and not negative; found {l2}.")
+def _check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, seed: Any, n_jobs: Any) -> None:
+    for name, value, kind, example in (
+        ("log", log, BanditLog, "poem.BanditLog(X, y, loss=…, propensity=…)"),
+        ("estimator", estimator, Estimator | None, "poem.IPS()"),
+        ("optimizer", optimizer, Optimizer | None, "poem.LBFGS()"),
+        ("n_jobs", n_jobs, int | None, "2, or -1 for all cores"),
+    ):
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be such as {example}; found {value!r}.")
+    if not isinstance(l2, int | float | np.number) or not (np.isfinite(l2) and l2 >= 0.0):
+        raise InputError(f"l2 must be finite and not negative; found {l2!r}.")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or above; found {seed!r}.")
 
@@ -201,9 +221,12 @@ def _hold_out(log: BanditLog, validation: float | BanditLog | None, seed: int) -
     if validation is None:
         return log, None
     if isinstance(validation, BanditLog):
-        if (validation.labels, validation.y.ndim, validation.n_features) != (log.labels, log.y.ndim, log.n_features):
+        alike = ("labels", "n_features", "feature_names")
+        if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
             raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
         return log, validation
+    if not isinstance(validation, int | float | np.number) or not 0.0 < validation < 1.0:
+        raise InputError(f"validation must be a share between 0 and 1, a log, or None; found {validation!r}.")
     return log.split(validation, np.random.default_rng([seed, 0]))
 
 
@@ -227,6 +250,13 @@ def _start_weights(
 ) -> FloatArray | None:
     if start is None:
         return None
+    if isinstance(start, Policy):
+        theirs, ours = (start.labels, start.feature_names), (log.labels, log.feature_names)
+        if theirs != ours or start.intercept != fit_intercept:
+            raise MismatchError(
+                f"start has other labels, features or intercept than this fit: {start.labels[:8]} against "
+                f"{log.labels[:8]}, {start.feature_names} against {log.feature_names}. Start from one of the same kind."
+            )
     weights = start.weights if isinstance(start, Policy) else np.asarray(start, dtype=np.float64)
     wanted = (log.n_features + int(fit_intercept), structure.n_scores)
     if weights.shape != wanted:
@@ -243,12 +273,19 @@ class _CancelledError(Exception):
     """Ends the work of other threads after Ctrl-C or an error."""
 
 
+class _Held:
+    """The held-out rows, laid out once for all candidates."""
+
+    def __init__(self, log: BanditLog, layout: Layout) -> None:
+        self.layout, self.units = layout, log.units()[layout.order]
+
+
 @dataclass
 class _Work:
     """All that the candidates of one fit share."""
 
     layout: Layout
-    held: Layout | None
+    held: "_Held | None"
     train: BanditLog
     calibration: Calibration
     estimator: Estimator
@@ -323,9 +360,18 @@ class _Work:
     def _judge(self, policy: Policy) -> Estimate | None:
         if self.held is None:
             return None
-        log_ratio = self.held.log_prob(policy.weights, self.threads) - self.held.log_propensity
-        scaled = self.judge.estimate(log_ratio, self.calibration.scale(self.held.loss))
-        return scaled.rescaled(self.calibration.loss_low, self.calibration.loss_high)
+        layout = self.held.layout
+        return self._valued(self.judge, layout.log_prob(policy.weights, self.threads) - layout.log_propensity)
+
+    def logged(self) -> Estimate | None:
+        """Return the mean loss of the logging policy on the held-out rows."""
+        return None if self.held is None else self._valued(IPS(None), np.zeros(len(self.held.layout)))
+
+    def _valued(self, estimator: Estimator, log_ratio: FloatArray) -> Estimate:
+        assert self.held is not None
+        layout, scale = self.held.layout, self.calibration
+        found = estimator.estimate(log_ratio, scale.scale(layout.loss), self.held.units)
+        return found.rescaled(scale.loss_low, scale.loss_high)
 
 
 def _run_all(work: _Work, grid: list[tuple[float, float | None]], workers: int, line: Progress) -> list[Candidate]:

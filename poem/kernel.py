@@ -1,11 +1,13 @@
 """The one way in which poem compiles loops, and the threads that run them."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
 import numba
+from threadpoolctl import threadpool_limits
 
 from poem.errors import InputError
 
@@ -43,6 +45,26 @@ def count_threads(n_jobs: int | None) -> int:
         return n_jobs
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores + 1 + n_jobs)
+
+
+class OneBlasThread:
+    """Holds BLAS to one thread while any fit runs; the limit is the process's, so the last one out lifts it."""
+
+    _lock = threading.Lock()
+    _inside = 0
+    _limits: Any = None
+
+    def __enter__(self) -> None:
+        with OneBlasThread._lock:
+            if OneBlasThread._inside == 0:
+                OneBlasThread._limits = threadpool_limits(1, user_api="blas")
+            OneBlasThread._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with OneBlasThread._lock:
+            OneBlasThread._inside -= 1
+            if OneBlasThread._inside == 0:
+                OneBlasThread._limits.restore_original_limits()
 
 
 class Threads:

@@ -57,11 +57,15 @@ class Layout:
 
     def __init__(self, log: BanditLog, structure: Structure, intercept: bool, max_scores: int = SHARD_SCORES) -> None:
         self.structure = structure
-        self.design = design_of(log.X, intercept)
+        self.order, starts = log.rows_by_context()
+        used = np.flatnonzero(np.diff(starts))
+        # A part of a log shares its X with the whole: contexts that no row saw would be scored for nothing.
+        self._used = None if len(used) == log.n_contexts else used
+        self.design = design_of(log.X, intercept, self._used)
         self._X = log.X
         self._batch_design: Design | None = None
         self._building = threading.Lock()
-        self.order, starts = log.rows_by_context()
+        starts = starts[np.append(used, log.n_contexts)]
         in_order = bool(np.all(log.context[1:] >= log.context[:-1]))
 
         def ordered(values: AnyArray) -> AnyArray:
@@ -79,7 +83,7 @@ class Layout:
     @property
     def batch_design(self) -> Design:
         """All contexts in the form that batches want, made when it is first asked for."""
-        if isinstance(self.design, DenseDesign):
+        if self._used is None and isinstance(self.design, DenseDesign):
             return self.design
         with self._building:
             if self._batch_design is None:

@@ -20,7 +20,8 @@ from poem.optimizers import Optimizer
 class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Counterfactual risk minimization as a scikit-learn estimator.
 
-    The parameters are those of :func:`poem.fit`. ``loss`` (or ``reward``), ``propensity`` (or
+    The parameters are those of :func:`poem.fit`, and ``labels``: all possible outputs, for logs (or folds of
+    them) in which some do not occur. ``loss`` (or ``reward``), ``propensity`` (or
     ``log_propensity``) and ``group`` are passed to ``fit`` and ``score`` row by row; with metadata routing enabled
     and ``set_fit_request(loss=True, propensity=True)``, pipelines and searches pass them on.
 
@@ -46,6 +47,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         select_by: str | Estimator = "ips",
         guard: bool = True,
         force: bool = False,
+        labels: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -59,6 +61,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self.select_by = select_by
         self.guard = guard
         self.force = force
+        self.labels = labels
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -87,6 +90,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             propensity=propensity,
             log_propensity=log_propensity,
             group=group,
+            labels=self.labels,
             feature_names=getattr(self, "feature_names_in_", None),
         )
         self.result_ = fit(

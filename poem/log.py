@@ -150,6 +150,14 @@ class BanditLog:
             if chosen.shape != (len(self),):
                 raise InputError(f"a mask must have one value for each of the {len(self)} rows; found {chosen.shape}.")
             chosen = np.flatnonzero(chosen)
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            raise InputError(
+                f"rows must be a mask or a list of positions; found {chosen.dtype} of shape {chosen.shape}."
+            )
+        if len(chosen) and (chosen.max() >= len(self) or chosen.min() < -len(self)):
+            raise InputError(
+                f"rows must be below {len(self)}; found {chosen.max()} (and {chosen.min()} as the lowest)."
+            )
         if len(chosen) == 0:
             raise LogError("the log is empty: no rows were taken. Take at least one row.")
         per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
@@ -224,6 +232,10 @@ class BanditLog:
             return self
         return self._with(X=_frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
 
+    def units(self) -> IntArray:
+        """Return which independent unit each row belongs to: its group, or its context if there are no groups."""
+        return _numbered(self.context if self.group is None else self.group)
+
     def rows_by_context(self) -> tuple[IntArray, IntArray]:
         """Return ``(order, starts)``: ``order[starts[c]:starts[c + 1]]`` are the rows of context c."""
         starts = np.zeros(self.n_contexts + 1, dtype=np.int64)
@@ -265,7 +277,7 @@ def _loss(loss: Any, reward: Any, n: int) -> FloatArray:
     if (loss is None) == (reward is None):
         found = "neither" if loss is None else "both"
         raise LogError(f"pass exactly one of loss= (lower is better) and reward= (higher is better); found {found}.")
-    return _vector(loss, "loss", n) if reward is None else -_vector(reward, "reward", n)
+    return _vector(loss, "loss", n) if reward is None else 0.0 - _vector(reward, "reward", n)
 
 
 def _log_propensity(propensity: Any, log_propensity: Any, n: int) -> FloatArray:
@@ -345,7 +357,12 @@ def _split_units(log: BanditLog, by: str | None) -> IntArray:
         raise InputError(f"by must be 'row' or 'group'; found {by!r}.")
     if log.group is None or by == "row":
         return np.arange(len(log), dtype=np.int64)
-    return np.unique(log.group, return_inverse=True)[1].astype(np.int64)
+    return _numbered(log.group)
+
+
+def _numbered(values: AnyArray) -> IntArray:
+    """Number distinct values from 0."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
 def _check_same_kind(first: BanditLog, other: BanditLog) -> None:

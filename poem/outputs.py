@@ -25,6 +25,9 @@ def encode(y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
             labels = names
         elif set(labels) == set(names):
             values = values[:, [names.index(label) for label in labels]]
+        elif any(isinstance(name, str) for name in names):
+            unknown = [name for name in names if name not in labels]
+            raise LogError(f"y has columns {unknown[:8]} that are no known labels; known are {list(labels)[:8]}.")
     if values.ndim == 2:
         return _label_sets(values, labels)
     if values.ndim == 1:
@@ -54,6 +57,7 @@ def _label_sets(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labe
             f"y has {values.shape[1]} label columns, but {len(labels)} labels are known. "
             "Pass one column for each label."
         )
+    _check_labels(labels)
     try:
         zero_or_one = (values == 0) | (values == 1)
     except TypeError:
@@ -67,15 +71,32 @@ def _label_sets(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labe
     return np.ascontiguousarray(values, dtype=np.uint8), labels
 
 
+def _check_labels(labels: Labels) -> None:
+    odd = [label for label in labels if not isinstance(label, str | int | float)]
+    if odd:
+        raise LogError(
+            f"labels must be strings or numbers, which a policy file can hold; found {odd[0]!r}. Convert them."
+        )
+    if len(set(labels)) != len(labels):
+        raise LogError(f"labels must be distinct; found {len(labels)} of which {len(set(labels))} differ.")
+
+
 def _classes(values: AnyArray, labels: Labels | None) -> tuple[AnyArray, Labels]:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise LogError(f"y must not be NaN or infinite; row {row} is {values[row]}. Drop such rows.")
     if values.dtype.kind not in "biufUO":
         raise LogError(f"y must hold numbers or strings; found {values.dtype}. Convert it to strings.")
+    missing = (
+        [row for row, value in enumerate(values) if value is None or value != value] if values.dtype == object else []
+    )
+    if missing:
+        raise LogError(f"y is missing in row {missing[0]} ({len(missing)} such rows). Drop such rows.")
     if labels is None:
         known, codes = _distinct(values)
+        _check_labels(tuple(known.tolist()))
         return codes.astype(np.int32), tuple(known.tolist())
+    _check_labels(labels)
     return _known_classes(values, labels), labels
 
 
@@ -88,8 +109,6 @@ def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
-    if len(set(labels)) != len(labels):
-        raise LogError(f"labels must be distinct; found {len(labels)} of which {len(set(labels))} differ.")
     present, inverse = _distinct(values)
     number_of = {label: code for code, label in enumerate(labels)}
     unseen = [value for value in present.tolist() if value not in number_of]

@@ -53,6 +53,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
+        if not np.isfinite(self.weights).all():
+            raise InputError("the weights of a policy must be finite; found NaN or infinity.")
         object.__setattr__(self, "training", json.loads(json.dumps(self.training, default=_plain)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -96,7 +98,7 @@ class Policy:
 
     def log_prob_of(self, log: BanditLog, n_jobs: int | None = -1) -> FloatArray:
         """Return log h(y|x) of every row of a log; each unique context is scored once."""
-        if log.labels != self.labels or log.y.ndim != (2 if self.structure.name == "multilabel" else 1):
+        if log.labels != self.labels or log.y.ndim != self.structure.y_dimensions:
             raise MismatchError(
                 f"the log's outputs are {list(log.labels)[:8]}, the policy's are {list(self.labels)[:8]}. "
                 "Build the log with labels= the policy's labels."
@@ -166,7 +168,7 @@ class Policy:
 
     def _codes(self, y: Any) -> AnyArray:
         codes, _ = encode(y, self.labels)
-        if codes.ndim != (2 if self.structure.name == "multilabel" else 1):
+        if codes.ndim != self.structure.y_dimensions:
             raise MismatchError(f"y has {codes.ndim} dimensions, which does not fit a {self.structure.name} policy.")
         return frozen(codes)
 
@@ -254,8 +256,6 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
 
 def _check_rebuilt(policy: Policy) -> None:
     """Raise ValueError or TypeError for content that save() never writes."""
-    if not np.isfinite(policy.weights).all():
-        raise ValueError("weights that are not finite")
     if len(set(policy.labels)) != len(policy.labels):
         raise ValueError("labels that are not distinct")
     if not isinstance(policy.training, dict) or not isinstance(policy.intercept, bool):
@@ -273,16 +273,26 @@ def _plain(value: Any) -> Any:
 
 def write_whole(path: Path, content: bytes) -> Path:
     """Write a file so that it is there whole or not at all."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        Path(temporary).chmod(0o644)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
     return path
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _blocks(length: int, k: int) -> Iterator[slice]:

@@ -12,7 +12,7 @@ class Progress:
     def __init__(self, title: str, total: int, enabled: bool, unit: str = "") -> None:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self._shown = 0, time.monotonic(), 0.0
-        self.live = sys.stderr.isatty()  # in a file, one line at the end is enough
+        self.live = enabled and sys.stderr.isatty()  # in a file, one line at the end is enough
 
     def __enter__(self) -> Self:
         return self

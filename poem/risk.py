@@ -12,6 +12,8 @@ from poem.kernel import Threads
 from poem.layout import Layout, Piece
 from poem.structures.linear import RowGradient
 
+LARGEST_COEF = 1e15  # its square is still far from float32's largest number
+
 
 class Risk:
     """The training objective of the paper's Eq. (6): R̂ᴹ(w) + λ·√(Var(u)/n) + ½·l2·‖w‖².
@@ -161,7 +163,9 @@ class ShuffledRows:
         starts = _one_row_each(size)
         scores = design.batch_scores(wide, structure.n_scores, contexts)
         ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_propensity[rows])
-        coef = estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size))
+        coef = np.clip(
+            estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size)), -LARGEST_COEF, LARGEST_COEF
+        )
         pulled = np.zeros((size, wide.shape[1]), dtype=wide.dtype)
         pulled[:, : structure.n_scores] = structure.pull_back(scores, y, starts, frozen(coef))
         return float(ratio @ loss) / size, design.batch_transposed(contexts, pulled)

@@ -26,7 +26,7 @@ def supervised(
     C : float
         The inverse strength of the l2 penalty.
     labels : sequence, optional
-        All possible classes; those that do not occur in y get the probability of half a row.
+        All possible classes; those that do not occur in y get a small probability.
     tol, max_iter
         Passed to scikit-learn.
     """

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import poem
-from poem.errors import CheckpointError, DegenerateError, DegenerateWarning
+from poem.errors import CheckpointError, DegenerateError, DegenerateWarning, InputError
 from poem.estimators import Estimate
 from poem.optimizers import Trace
 from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, choose, find_problems
@@ -173,11 +173,12 @@ def test_the_seed_of_a_stochastic_optimizer_matters(label_log):
 # ---- held-out rows --------------------------------------------------------------------------------
 
 
-def test_without_validation_the_objective_decides(label_log):
-    found = poem.fit(label_log, lam=[0.1, 10.0], validation=None, guard=False, **QUICK)
-    assert (found.n_train, found.n_validation) == (480, 0)
+def test_without_validation_there_is_one_candidate(label_log):
+    with pytest.raises(InputError, match=r"several λ can be told apart on held-out rows only.*one number"):
+        poem.fit(label_log, lam=[0.1, 10.0], validation=None, **QUICK)
+    found = poem.fit(label_log, lam=0.1, validation=None, guard=False, **QUICK)
+    assert (found.n_train, found.n_validation, found.logged) == (480, 0, None)
     assert all(candidate.validation is None for candidate in found.table)
-    assert found.chosen.objective == min(candidate.objective for candidate in found.table)
     assert "held-out loss" in repr(found.table)
     assert found.table.to_dicts()[0]["validation"] is None
 
@@ -285,7 +286,7 @@ def test_without_the_guard_there_is_no_warning(log_of_one_context):
 
 def candidate_of(value, *problems, objective=0.0, lam=1.0, validated=True):
     policy = poem.Policy(poem.MultiClass(2), np.zeros((1, 2)), True, (0, 1))
-    validation = Estimate(value, 0.1, 100, 1.0, 0.0, 100.0) if validated else None
+    validation = Estimate(value, 0.1, 100, 100, 1.0, 0.0, 100.0) if validated else None
     trace = Trace(policy.weights, objective, 1, 0.0, True, "")
     return Candidate(policy, lam, None, objective, 1.0, 0.0, validation, problems, 0.0, trace)
 
@@ -335,7 +336,7 @@ def test_problems_are_found(rows):
     peaked = np.array([[5.0, -5.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     minds_x = poem.Policy(poem.MultiClass(2), peaked, True, (0, 1))
     ignores_x = replace(minds_x, weights=np.zeros((4, 2)))
-    trusted = Estimate(0.5, 0.1, 100, 1.1, 0.0, 50.0)
+    trusted = Estimate(0.5, 0.1, 100, 100, 1.1, 0.0, 50.0)
     assert find_problems(minds_x, rows.X, 1.0, trusted) == ()
     assert find_problems(minds_x, rows.X, 1.0, None) == ()
     assert find_problems(minds_x, rows.X, 0.001, trusted) == (AVOIDS,)

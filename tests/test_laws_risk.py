@@ -130,8 +130,32 @@ def test_any_number_of_threads_gives_the_very_same_bits(kind, form, monkeypatch)
 @every_kind
 @every_form
 @every_estimator
-def test_batches_average_to_the_whole_gradient(kind, form, estimator):
-    risk = make_risk(make_log(kind, form), estimator, l2=0.0)
+def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):
+    log = make_log(kind, form)
+    part = log.take(np.flatnonzero(log.context % 3 == 0))
+    assert len(make_risk(part, estimator).layout.shards[0].pieces[0].starts) - 1 < part.n_contexts
+    alone = poem.BanditLog(
+        part.X[np.unique(part.context)],
+        part.y,
+        loss=part.loss,
+        log_propensity=part.log_propensity,
+        context=part.units(),
+        labels=part.labels,
+    )
+    w = random_weights(make_risk(part, estimator))
+    value, gradient = make_risk(part, estimator)(w)
+    again, slopes = make_risk(alone, estimator)(w)
+    assert again == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(slopes, gradient, rtol=1e-10, atol=1e-13)
+
+
+@every_kind
+@every_form
+@every_estimator
+@pytest.mark.parametrize("part", [False, True])
+def test_batches_average_to_the_whole_gradient(kind, form, estimator, part):
+    log = make_log(kind, form)
+    risk = make_risk(log.take(np.flatnonzero(log.context % 3 == 0)) if part else log, estimator, l2=0.0)
     w = random_weights(risk)
     wide = risk.for_batches(w).astype(np.float64)  # AdaGrad itself runs in float32
     w = risk.from_batches(wide)  # rounded once, as the batches see it

@@ -14,7 +14,7 @@ from safetensors.numpy import save
 
 import poem
 from poem import load_policy
-from poem.errors import PolicyFileError
+from poem.errors import InputError, PolicyFileError
 
 ABOUT = {
     "format": "poem.policy",
@@ -335,7 +335,7 @@ def test_a_failing_replace_is_reported(old_file, new_policy, monkeypatch):
 
 
 def test_a_missing_folder_is_an_error_and_stays_missing(new_policy, tmp_path):
-    with pytest.raises(OSError, match="nowhere"):
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere.* Make it first"):
         new_policy.save(tmp_path / "nowhere" / "policy.poem")
     assert list(tmp_path.iterdir()) == []
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from scipy import special
 
-from poem.arrays import BoolArray, FloatArray
+from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.errors import InputError
 
 Clip = float | Literal["auto", "max"] | None
@@ -27,13 +27,15 @@ LARGEST_LOG_RATIO = 300.0
 class Estimate:
     """An estimated mean loss with its standard error and what tells whether to trust it.
 
-    ``mean_weight`` is the mean importance ratio (about 1 when the policy is supported by the log),
-    ``clipped_share`` the share of rows at the clip, ``effective_n`` (Σr)²/Σr².
+    ``n`` rows came in ``units`` independent ones (groups, or contexts that repeat). ``mean_weight`` is
+    the mean importance ratio (about 1 when the policy is supported by the log), ``clipped_share`` the
+    share of rows at the clip, ``effective_n`` is (Σr)²/Σr². Where no row supports the policy, the value is NaN.
     """
 
     value: float
     stderr: float
     n: int
+    units: int
     mean_weight: float
     clipped_share: float
     effective_n: float
@@ -46,10 +48,16 @@ class Estimate:
         return self.mean_weight * float(np.sqrt(max(1.0 / self.effective_n - 1.0 / self.n, 0.0)))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the Student-t interval with n − 1 degrees of freedom."""
+        """Return the Student-t interval; unbounded where fewer than two effective rows speak.
+
+        Its degrees of freedom are those of the effective rows or of the units, whichever are fewer.
+        """
         if not 0.0 < level < 1.0:
             raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95 %.")
-        reach = float(special.stdtrit(max(self.n - 1, 1), 0.5 + level / 2.0)) * self.stderr
+        freedom = min(self.effective_n, self.units) - 1.0
+        if freedom < 1.0 - 1e-9 or not np.isfinite(self.stderr):
+            return -np.inf, np.inf
+        reach = float(special.stdtrit(freedom, 0.5 + level / 2.0)) * self.stderr
         return self.value - reach, self.value + reach
 
     def rescaled(self, low: float, high: float) -> "Estimate":
@@ -137,16 +145,29 @@ class Estimator(ABC):
     def point(self, sums: FloatArray, n: int) -> Point:
         """Turn the sums over n rows into value, standard error and their derivatives."""
 
-    def estimate(self, log_ratio: FloatArray, loss: FloatArray) -> Estimate:
-        """Estimate the mean loss from the log-ratios and losses of a log."""
+    @abstractmethod
+    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
+        """Return each row's share in the error of ``value``; the shares add up to 0."""
+
+    def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
+        """Estimate the mean loss from the log-ratios and losses of a log.
+
+        Rows with the same ``unit`` are not independent; their shares in the error are added up first.
+        """
         ratio = self.ratios(log_ratio)
-        point = self.point(self.sums(ratio, loss), len(loss))
+        supported = bool(np.any(ratio > 0.0))
+        value = self.point(self.sums(ratio, loss), len(loss)).value if supported else np.nan
+        share = self.influence(ratio, loss, value) if supported else np.zeros(len(loss))
+        share = share if unit is None else np.bincount(unit, share).astype(np.float64)
+        units = len(share)
+        stderr = float(np.sqrt(units / (units - 1) * (share @ share))) if supported and units > 1 else np.inf
         unclipped = np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO))
         squares = float(np.sum(unclipped**2))
         return Estimate(
-            value=point.value,
-            stderr=point.stderr,
+            value=value,
+            stderr=stderr,
             n=len(loss),
+            units=units,
             mean_weight=float(unclipped.mean()),
             clipped_share=float(self.clipped(ratio).mean()),
             effective_n=float(unclipped.sum() ** 2 / squares) if squares > 0.0 else 0.0,

@@ -39,3 +39,7 @@ class IPS(Estimator):
             return Point(mean, 0.0, value_slopes, np.zeros(2))
         scale = 1.0 / ((n - 1) * deviation * np.sqrt(n))
         return Point(mean, float(deviation / np.sqrt(n)), value_slopes, scale * np.array([-mean, 0.5]))
+
+    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
+        share: FloatArray = (ratio * loss - value) / len(loss)
+        return share

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.estimators.base import Estimate, Estimator, Point
 
 
@@ -42,8 +42,12 @@ class SNIPS(Estimator):
         d_stderr[0] -= stderr / r
         return Point(value, stderr, value_slopes, d_stderr)
 
-    def estimate(self, log_ratio: FloatArray, loss: FloatArray) -> Estimate:
+    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
+        share: FloatArray = ratio * (loss - value) / ratio.sum()
+        return share
+
+    def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
         # Losses around their mean cancel exactly where the sums of raw ones leave rounding errors.
         centre = float(loss.mean())
-        centred = super().estimate(log_ratio, loss - centre)
+        centred = super().estimate(log_ratio, loss - centre, unit)
         return replace(centred, value=centred.value + centre)

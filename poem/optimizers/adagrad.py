@@ -51,12 +51,10 @@ class AdaGrad(Optimizer):
         on_step: OnStep | None = None,
     ) -> Trace:
         rng = np.random.default_rng(0) if rng is None else rng
-        run = _Run(self, problem, problem.for_batches(start_of(problem, start)))
+        run = _Run(self, problem, problem.for_batches(start_of(problem, start)), on_step)
         reason = "batch limit"
         while run.batches < self._limit(problem):
             run.begin_epoch()
-            if on_step is not None:
-                on_step(run.batches, run.curve[-1][1])
             stopped = run.epoch(problem.shuffled(rng.permutation(problem.n_rows)), self._limit(problem))
             if stopped:
                 reason = stopped
@@ -78,6 +76,7 @@ class _Run:
     rules: AdaGrad
     problem: Problem
     w: FloatArray
+    on_step: OnStep | None
     begin: float = field(default_factory=time.perf_counter)
     batches: int = 0
     epochs: int = 0
@@ -105,6 +104,8 @@ class _Run:
             self._update(gradient)
             self.batches += 1
             if self.batches % self.rules.check_every == 0:
+                if self.on_step is not None:
+                    self.on_step(self.batches, self.curve[-1][1])
                 stopped = self._check(float(np.linalg.norm(gradient.values)))
                 if stopped:
                     return stopped
@@ -130,7 +131,11 @@ class _Run:
     def _check(self, gradient_norm: float) -> str | None:
         """Compare the running loss with the best one; return why to stop, or None."""
         running = self.loss_total / self.batches
+        if not np.isfinite(gradient_norm):
+            np.copyto(self.w, self.best_w)
+            return "diverged"
         if running < self.best_loss:
+            self._settle_l2()
             self.best_loss, self.checks_without_gain = running, 0
             np.copyto(self.best_w, self.w)
         else:
@@ -146,10 +151,17 @@ class _Run:
 
     def finish(self, reason: str) -> Trace:
         """Value the last weights and close the trace."""
+        if reason != "progressive validation":
+            self._settle_l2()
+        if not np.isfinite(self.w).all():
+            np.copyto(self.w, self.best_w)
+            reason = "diverged"
         self.begin_epoch()
         seconds, value = self.curve[-1]
         weights = self.problem.from_batches(self.w)
-        return Trace(weights, value, self.batches, seconds, reason != "batch limit", reason, self.curve)
+        return Trace(
+            weights, value, self.batches, seconds, reason not in ("batch limit", "diverged"), reason, self.curve
+        )
 
 
 @kernel

@@ -17,6 +17,8 @@ from poem.kernel import kernel
 from poem.optimizers.base import OnStep, Optimizer, Problem, Trace, start_of
 from poem.optimizers.line_search import search
 
+STUCK, STEEP = 1e-12, 1e-4  # a decrease that is rounding, with a gradient that says otherwise
+
 
 @dataclass(frozen=True)
 class LBFGS(Optimizer):
@@ -72,7 +74,13 @@ class LBFGS(Optimizer):
             curve.append((time.perf_counter() - begin, value))
             if on_step is not None:
                 on_step(step, value)
-            if decrease <= self.ftol:
+            stuck = decrease <= STUCK and np.abs(gradient).max() > STEEP
+            if stuck and memory.used:
+                memory.forget()  # a kink of the clip, or curvature that misleads: once more along the gradient
+            elif stuck:
+                reason = "stuck where it is steep"
+                break
+            elif decrease <= self.ftol:
                 reason, converged = "decrease below ftol", True
                 break
         return Trace(x, value, len(curve) - 1, time.perf_counter() - begin, converged, reason, curve)

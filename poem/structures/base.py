@@ -20,6 +20,7 @@ class Structure(ABC):
     """
 
     name: ClassVar[str]
+    y_dimensions: ClassVar[int]  # 1 for one number a row, 2 for a matrix
 
     @property
     @abstractmethod

@@ -80,17 +80,18 @@ class Design(ABC):
         """Return Xᵀ·slopes for some contexts in the form of wide weights, where ``slopes`` is packed (b, k)."""
 
 
-def design_of(X: Matrix, intercept: bool, for_batches: bool = False) -> Design:
-    """Wrap a dense or CSR matrix; CSR that is mostly full is smaller and faster as a dense one.
+def design_of(X: Matrix, intercept: bool, rows: IntArray | None = None, for_batches: bool = False) -> Design:
+    """Wrap all or some rows of a dense or CSR matrix; CSR that is mostly full is smaller and faster as a dense one.
 
     A design ``for_batches`` has its columns in the order of their frequency.
     """
-    if not is_sparse(X):
-        return DenseDesign(X, intercept)
-    if X.nnz > DENSE_ENOUGH * X.shape[0] * X.shape[1]:
-        return DenseDesign(frozen(X.toarray()), intercept)
+    if not is_sparse(X) or X.nnz > DENSE_ENOUGH * X.shape[0] * X.shape[1]:
+        some = X if rows is None else X[rows]
+        return DenseDesign(frozen(some.toarray()) if is_sparse(X) else some, intercept)
     columns, order = _frequent_first(X) if for_batches else (frozen(X.indices), None)
-    return SparseDesign(frozen(X.indptr, np.int64), columns, frozen(X.data), X.shape[1], intercept, order)
+    pointers = X.indptr.astype(np.int64)
+    begins, ends = (pointers[:-1], pointers[1:]) if rows is None else (pointers[rows], pointers[rows + 1])
+    return SparseDesign((frozen(begins), frozen(ends)), columns, frozen(X.data), X.shape[1], intercept, order)
 
 
 class DenseDesign(Design):
@@ -147,25 +148,26 @@ class SparseDesign(Design):
 
     def __init__(
         self,
-        pointers: IntArray,
+        rows: tuple[IntArray, IntArray],
         columns: AnyArray,
         data: FloatArray,
         n_features: int,
         intercept: bool,
         order: IntArray | None,
     ) -> None:
-        super().__init__((len(pointers) - 1, n_features), intercept)
-        self._pointers, self._columns, self._data, self._order = pointers, columns, data, order
+        self._begins, self._ends = rows
+        super().__init__((len(self._begins), n_features), intercept)
+        self._columns, self._data, self._order = columns, data, order
         self._transposed: tuple[IntArray, AnyArray, FloatArray, IntArray] | None = None
         self._free_slots: list[IntArray] = []
         self._building = threading.Lock()
 
     def block(self, first: int, last: int) -> "SparseDesign":
-        pointers = self._pointers[first : last + 1]
-        return SparseDesign(pointers, self._columns, self._data, self.n_features, self.intercept, self._order)
+        rows = self._begins[first:last], self._ends[first:last]
+        return SparseDesign(rows, self._columns, self._data, self.n_features, self.intercept, self._order)
 
     def cuts(self, k: int) -> IntArray:
-        return _cuts_by_weight(self._pointers, k)
+        return _cuts_by_weight(self._ends - self._begins, k)
 
     def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
         return packed(w, dtype, self._order)
@@ -173,13 +175,14 @@ class SparseDesign(Design):
     def narrow(self, wide: FloatArray, k: int) -> FloatArray:
         if self._order is None:
             return super().narrow(wide, k)
-        w = super().narrow(wide, k)
+        w = np.empty((self.n_weights, k))
         w[self._order] = wide[: self.n_features, :k]
+        w[self.n_features :] = wide[self.n_features :, :k]
         return w
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         out = np.empty((self.n_contexts, k))
-        _rows_times(self._pointers, self._columns, self._data, frozen(wide), self._offset(wide), out)
+        _rows_times(self._begins, self._ends, self._columns, self._data, frozen(wide), self._offset(wide), out)
         return out
 
     def _offset(self, wide: FloatArray) -> FloatArray:
@@ -193,20 +196,22 @@ class SparseDesign(Design):
         return self._transposed
 
     def _transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
-        first, last = self._pointers[0], self._pointers[-1]
+        lengths = self._ends - self._begins
+        pointers = np.append(0, np.cumsum(lengths))
+        entries: Any = slice(self._begins[0], self._ends[-1])
+        if pointers[-1] != self._ends[-1] - self._begins[0]:  # some rows are left out
+            entries = np.repeat(self._begins - pointers[:-1], lengths) + np.arange(pointers[-1])
         block = sp.csr_array(
-            (self._data[first:last], self._columns[first:last], self._pointers - first),
-            shape=(self.n_contexts, self.n_features),
+            (self._data[entries], self._columns[entries], pointers), shape=(self.n_contexts, self.n_features)
         )
         by_feature = block.tocsc()
         present = np.flatnonzero(np.diff(by_feature.indptr))
         pointers = np.append(by_feature.indptr[present], by_feature.indptr[-1])
-        features = present if self._order is None else self._order[present]
         return (
             frozen(pointers, np.int64),
             frozen(by_feature.indices, np.int32),
             frozen(by_feature.data),
-            frozen(features, np.int64),
+            frozen(present, np.int64),
         )
 
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
@@ -215,22 +220,24 @@ class SparseDesign(Design):
 
         def add(piece: tuple[int, int]) -> None:
             first, last = piece
-            _add_rows_times(pointers[first : last + 1], contexts, values, dense, features[first:last], grad)
+            begins, ends = pointers[first:last], pointers[first + 1 : last + 1]
+            _add_rows_times(begins, ends, contexts, values, dense, features[first:last], grad)
 
-        threads.map(add, pairs(_cuts_by_weight(pointers, grad.shape[1])))
+        threads.map(add, pairs(_cuts_by_weight(np.diff(pointers), grad.shape[1])))
         if self.intercept:
             grad[-1] += slopes[:, : grad.shape[1]].sum(axis=0)
 
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
         out = np.empty((len(contexts), k))
-        _some_rows_times(self._pointers, self._columns, self._data, contexts, frozen(wide), self._offset(wide), out)
+        begins, ends = self._begins, self._ends
+        _some_rows_times(begins, ends, self._columns, self._data, contexts, frozen(wide), self._offset(wide), out)
         return out
 
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
         most = min(len(contexts) * self._longest, self.n_features) + 1
         rows, values = np.empty(most, dtype=np.int64), np.empty((most, slopes.shape[1]), dtype=slopes.dtype)
         slot = self._borrow_slot()
-        found = _scatter(self._pointers, self._columns, self._data, contexts, slopes, slot, rows, values)
+        found = _scatter(self._begins, self._ends, self._columns, self._data, contexts, slopes, slot, rows, values)
         self._free_slots.append(slot)
         if self.intercept:
             rows[found], values[found] = self.n_features, slopes.sum(axis=0)
@@ -240,7 +247,7 @@ class SparseDesign(Design):
     @cached_property
     def _longest(self) -> int:
         """The most non-zeros that a context has."""
-        return int(np.diff(self._pointers).max(initial=0))
+        return int((self._ends - self._begins).max(initial=0))
 
     def _borrow_slot(self) -> IntArray:
         """Return an array of -1, one for each feature, that no other thread uses."""
@@ -268,10 +275,10 @@ def _even_cuts(length: int, work: int) -> IntArray:
     return np.linspace(0, length, pieces + 1).astype(np.int64)
 
 
-def _cuts_by_weight(pointers: IntArray, k: int) -> IntArray:
+def _cuts_by_weight(lengths: IntArray, k: int) -> IntArray:
     """Cut rows so that pieces have equal numbers of non-zeros (a row itself counts as one)."""
-    rows = len(pointers) - 1
-    weight = pointers - pointers[0] + np.arange(rows + 1)
+    rows = len(lengths)
+    weight = np.append(0, np.cumsum(lengths + 1))
     pieces = max(1, min(PIECES, rows, int(weight[-1]) * k // PIECE_WORK))
     cuts = np.searchsorted(weight, np.linspace(0, weight[-1], pieces + 1))
     cuts[0], cuts[-1] = 0, rows
@@ -301,18 +308,25 @@ def _row_times(
 
 @kernel
 def _rows_times(
-    pointers: IntArray, indices: AnyArray, data: FloatArray, dense: FloatArray, offset: FloatArray, out: FloatArray
+    begins: IntArray,
+    ends: IntArray,
+    indices: AnyArray,
+    data: FloatArray,
+    dense: FloatArray,
+    offset: FloatArray,
+    out: FloatArray,
 ) -> None:
     total = np.empty(dense.shape[1], dtype=dense.dtype)
     for r in range(out.shape[0]):
         total[:] = offset
-        _row_times(pointers[r], pointers[r + 1], indices, data, dense, total)
+        _row_times(begins[r], ends[r], indices, data, dense, total)
         out[r, :] = total[: out.shape[1]]
 
 
 @kernel
 def _some_rows_times(
-    pointers: IntArray,
+    begins: IntArray,
+    ends: IntArray,
     indices: AnyArray,
     data: FloatArray,
     rows: IntArray,
@@ -323,25 +337,32 @@ def _some_rows_times(
     total = np.empty(dense.shape[1], dtype=dense.dtype)
     for i in range(out.shape[0]):
         total[:] = offset
-        _row_times(pointers[rows[i]], pointers[rows[i] + 1], indices, data, dense, total)
+        _row_times(begins[rows[i]], ends[rows[i]], indices, data, dense, total)
         out[i, :] = total[: out.shape[1]]
 
 
 @kernel
 def _add_rows_times(
-    pointers: IntArray, indices: AnyArray, data: FloatArray, dense: FloatArray, target: IntArray, out: FloatArray
+    begins: IntArray,
+    ends: IntArray,
+    indices: AnyArray,
+    data: FloatArray,
+    dense: FloatArray,
+    target: IntArray,
+    out: FloatArray,
 ) -> None:
     total = np.empty(dense.shape[1], dtype=dense.dtype)
     for r in range(target.shape[0]):
         total[:] = 0.0
-        _row_times(pointers[r], pointers[r + 1], indices, data, dense, total)
+        _row_times(begins[r], ends[r], indices, data, dense, total)
         for j in range(out.shape[1]):
             out[target[r], j] += total[j]
 
 
 @kernel
 def _scatter(
-    pointers: IntArray,
+    begins: IntArray,
+    ends: IntArray,
     indices: AnyArray,
     data: FloatArray,
     rows: IntArray,
@@ -354,7 +375,7 @@ def _scatter(
     kind = slopes.dtype.type
     found = 0
     for i in range(rows.shape[0]):
-        for t in range(pointers[rows[i]], pointers[rows[i] + 1]):
+        for t in range(begins[rows[i]], ends[rows[i]]):
             s, v = slot[indices[t]], kind(data[t])
             if s < 0:
                 slot[indices[t]] = found

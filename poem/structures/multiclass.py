@@ -17,6 +17,7 @@ class MultiClass(Structure):
 
     n_classes: int
     name: ClassVar[str] = "multiclass"
+    y_dimensions: ClassVar[int] = 1
 
     @property
     def n_scores(self) -> int:

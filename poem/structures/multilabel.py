@@ -19,6 +19,7 @@ class MultiLabel(Structure):
 
     n_labels: int
     name: ClassVar[str] = "multilabel"
+    y_dimensions: ClassVar[int] = 2
 
     @property
     def n_scores(self) -> int:
