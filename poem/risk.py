@@ -11,6 +11,7 @@ from poem.estimators.base import Estimator, Point
 from poem.kernel import Threads
 from poem.layout import Layout, Piece
 from poem.structures.linear import RowGradient
+from poem.structures.packed import lanes_for
 
 LARGEST_COEF = 1e15  # its square is still far from float32's largest number
 
@@ -163,10 +164,9 @@ class ShuffledRows:
         starts = _one_row_each(size)
         scores = design.batch_scores(wide, structure.n_scores, contexts)
         ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_propensity[rows])
-        coef = np.clip(
-            estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size)), -LARGEST_COEF, LARGEST_COEF
-        )
-        pulled = np.zeros((size, wide.shape[1]), dtype=wide.dtype)
+        coef = estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size))
+        coef = np.minimum(np.maximum(coef, -LARGEST_COEF), LARGEST_COEF)
+        pulled = np.zeros((size, lanes_for(structure.n_scores)), dtype=wide.dtype)
         pulled[:, : structure.n_scores] = structure.pull_back(scores, y, starts, frozen(coef))
         return float(ratio @ loss) / size, design.batch_transposed(contexts, pulled)
 

@@ -167,7 +167,8 @@ def test_batches_average_to_the_whole_gradient(kind, form, estimator, part):
     for first in range(0, risk.n_rows, 17):
         batch = slice(first, min(first + 17, risk.n_rows))
         _, part = rows.batch(wide, batch, slopes)
-        np.add.at(total, part.rows, part.values * ((batch.stop - batch.start) / risk.n_rows))
+        share = (batch.stop - batch.start) / risk.n_rows
+        np.add.at(total[:, : part.values.shape[1]], part.rows, part.values * share)
     np.testing.assert_allclose(risk.from_batches(total), gradient, rtol=1e-9, atol=1e-12)
     assert not np.any(total[:, w.shape[1] :])
 

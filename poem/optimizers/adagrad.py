@@ -170,7 +170,7 @@ def _add_due_l2(w: FloatArray, rows: IntArray, gradient: FloatArray, l2: float, 
     for i in range(rows.shape[0]):
         due = w.dtype.type(l2 * (now - shrunk_at[rows[i]]))
         shrunk_at[rows[i]] = now
-        for j in range(w.shape[1]):
+        for j in range(gradient.shape[1]):
             gradient[i, j] += due * w[rows[i], j]
 
 
@@ -180,7 +180,7 @@ def _step(w: FloatArray, accumulator: FloatArray, rows: IntArray, gradient: Floa
     eta = w.dtype.type(step)
     for i in range(rows.shape[0]):
         r = rows[i]
-        for j in range(w.shape[1]):
+        for j in range(gradient.shape[1]):
             g = gradient[i, j]
             total = accumulator[r, j] + g * g
             accumulator[r, j] = total

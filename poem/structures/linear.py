@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads, inlined, kernel
 from poem.matrix import Matrix, is_sparse
-from poem.structures.packed import FloatType, packed
+from poem.structures.packed import LANES, FloatType, packed
 
 PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
@@ -26,7 +26,7 @@ PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a threa
 
 @dataclass(frozen=True)
 class RowGradient:
-    """A gradient that is zero outside some rows of the wide weights."""
+    """A gradient that is zero outside some rows, and some columns, of the wide weights."""
 
     rows: IntArray
     values: FloatArray
@@ -316,9 +316,9 @@ def _rows_times(
     offset: FloatArray,
     out: FloatArray,
 ) -> None:
-    total = np.empty(dense.shape[1], dtype=dense.dtype)
+    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
     for r in range(out.shape[0]):
-        total[:] = offset
+        total[:] = offset[: total.shape[0]]
         _row_times(begins[r], ends[r], indices, data, dense, total)
         out[r, :] = total[: out.shape[1]]
 
@@ -334,9 +334,9 @@ def _some_rows_times(
     offset: FloatArray,
     out: FloatArray,
 ) -> None:
-    total = np.empty(dense.shape[1], dtype=dense.dtype)
+    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
     for i in range(out.shape[0]):
-        total[:] = offset
+        total[:] = offset[: total.shape[0]]
         _row_times(begins[rows[i]], ends[rows[i]], indices, data, dense, total)
         out[i, :] = total[: out.shape[1]]
 
@@ -351,7 +351,7 @@ def _add_rows_times(
     target: IntArray,
     out: FloatArray,
 ) -> None:
-    total = np.empty(dense.shape[1], dtype=dense.dtype)
+    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
     for r in range(target.shape[0]):
         total[:] = 0.0
         _row_times(begins[r], ends[r], indices, data, dense, total)

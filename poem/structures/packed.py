@@ -14,6 +14,12 @@ from poem.kernel import kernel
 FloatType = type[np.floating[Any]]
 
 LINE = 64  # bytes in a cache line
+LANES = 8  # columns that inner loops handle at a time
+
+
+def lanes_for(k: int) -> int:
+    """Return how many columns loops over k ones go through: whole vector registers, not whole cache lines."""
+    return -(-k // LANES) * LANES
 
 
 def packed_zeros(rows: int, k: int, dtype: FloatType = np.float64) -> FloatArray:
