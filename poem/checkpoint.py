@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.errors import CheckpointError
+from poem.errors import CheckpointError, PolicyFileError
 from poem.log import BanditLog
 from poem.matrix import is_sparse
 from poem.policy import Policy, load_policy, write_whole
@@ -22,6 +22,8 @@ class Checkpoint:
         self.folder = None if folder is None else Path(folder)
         if self.folder is None:
             return
+        if self.folder.exists() and not self.folder.is_dir():
+            raise CheckpointError(f"the checkpoint {str(folder)!r} is a file; a folder is needed. Pass another path.")
         self.folder.mkdir(parents=True, exist_ok=True)
         owner = self.folder / "fit.json"
         if not owner.exists():
@@ -35,7 +37,12 @@ class Checkpoint:
     def load(self, position: int) -> Policy | None:
         """Return the policy that was kept for a candidate, with its record in ``training``."""
         path = self._path(position)
-        return load_policy(path) if path is not None and path.exists() else None
+        if path is None or not path.exists():
+            return None
+        try:
+            return load_policy(path)
+        except PolicyFileError:  # damaged since: it is fitted again
+            return None
 
     def keep(self, position: int, policy: Policy) -> None:
         """Keep a finished candidate."""

@@ -134,6 +134,10 @@ def fit(
     _check_kinds(log, estimator, optimizer, l2, seed, n_jobs)
     check_learnable(log, force)
     structure = _checked_structure(structure, log)
+    if log.n_features + int(fit_intercept) == 0:
+        raise InputError(
+            "X has no columns, and fit_intercept is False: there is nothing to learn with. Allow one of them."
+        )
     estimator = IPS() if estimator is None else estimator
     optimizer = LBFGS() if optimizer is None else optimizer
     train, held = _hold_out(log, validation, seed)

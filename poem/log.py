@@ -181,7 +181,7 @@ class BanditLog:
         unit = _split_units(self, by)
         n_units = int(unit.max()) + 1
         if n_units < 2:
-            raise InputError(f"cannot split a log of one {by or 'row or group'}. Pass more data or by='row'.")
+            raise InputError("cannot split: the log has one row or one group only. Pass more of them, or by='row'.")
         n_held = min(max(1, round(fraction * n_units)), n_units - 1)
         held = np.zeros(n_units, dtype=bool)
         held[rng.permutation(n_units)[:n_held]] = True
@@ -330,6 +330,8 @@ def _group(group: Any, n: int) -> AnyArray:
     array = np.asarray(group)
     if array.shape != (n,):
         raise LogError(f"group must have one value for each of the {n} rows of y; found shape {array.shape}.")
+    if array.dtype == object and any(value is None for value in array.tolist()):
+        raise LogError("group must not be None. Give rows without a group a group of their own.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise LogError("group must not be NaN. Give rows without a group a group of their own.")
     try:

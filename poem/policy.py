@@ -137,8 +137,8 @@ class Policy:
 
     def at_temperature(self, alpha: float) -> "Policy":
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
-        if not np.isfinite(alpha) or alpha < 0.0:
-            raise InputError(f"alpha must be finite and not negative; found {alpha}.")
+        if not isinstance(alpha, int | float | np.number) or not np.isfinite(alpha) or alpha < 0.0:
+            raise InputError(f"alpha must be finite and not negative; found {alpha!r}.")
         return replace(self, weights=self.weights * alpha, training={**self.training, "temperature": alpha})
 
     def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:

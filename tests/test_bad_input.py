@@ -465,7 +465,7 @@ def test_a_constant_policy_needs_a_known_class(make_log):
 
 @pytest.mark.parametrize("name", ["batch_size", "max_batches", "min_epochs", "check_every", "patience"])
 def test_adagrad_counts_from_one(name):
-    with refuses(InputError, f"{name} must be at least 1; found 0"):
+    with refuses(InputError, f"{name} must be at least 1, and a whole number; found 0"):
         poem.AdaGrad(**{name: 0})
 
 

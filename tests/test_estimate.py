@@ -130,3 +130,29 @@ def test_blas_gets_its_threads_back_after_overlapping_fits(class_log):
     for thread in fits:
         thread.join()
     assert blas() == before
+
+
+def test_settings_of_a_wrong_kind_are_named():
+    with pytest.raises(InputError, match=r"batch_size must be at least 1, and a whole number; found 2\.5"):
+        poem.AdaGrad(batch_size=2.5)
+    with pytest.raises(InputError, match=r"clip must be above 0; found \[1\]"):
+        poem.IPS(clip=[1])
+
+
+def test_a_log_without_columns_needs_an_intercept(class_log):
+    bare = poem.BanditLog(
+        np.empty((len(class_log), 0)), class_log.y, loss=class_log.loss, log_propensity=class_log.log_propensity
+    )
+    with pytest.raises(InputError, match="X has no columns, and fit_intercept is False"):
+        poem.fit(bare, fit_intercept=False)
+
+
+def test_a_checkpoint_must_be_a_folder_and_a_damaged_candidate_is_fitted_again(class_log, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(poem.PoemError, match="is a file; a folder is needed"):
+        poem.fit(class_log, lam=0.1, checkpoint=tmp_path / "file")
+    first = poem.fit(class_log, lam=0.1, checkpoint=tmp_path / "folder")
+    kept = next((tmp_path / "folder").glob("*.poem"))
+    kept.write_bytes(kept.read_bytes()[:-10])
+    again = poem.fit(class_log, lam=0.1, checkpoint=tmp_path / "folder")
+    np.testing.assert_array_equal(again.policy.weights, first.policy.weights)

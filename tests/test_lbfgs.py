@@ -102,5 +102,5 @@ def test_line_search_refuses_a_direction_that_rises():
 
 
 def test_settings_are_checked():
-    with pytest.raises(InputError, match="corrections must be at least 1; found 0"):
+    with pytest.raises(InputError, match="corrections must be at least 1, and a whole number; found 0"):
         LBFGS(corrections=0)

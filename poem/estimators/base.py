@@ -102,8 +102,8 @@ class Estimator(ABC):
         if isinstance(self.clip, str):
             if self.clip not in ("auto", "max"):
                 raise InputError(f"clip must be a number, None, 'auto' or 'max'; found {self.clip!r}.")
-        elif self.clip is not None and not self.clip > 0.0:
-            raise InputError(f"clip must be above 0; found {self.clip}. Use None for no clipping.")
+        elif self.clip is not None and not (isinstance(self.clip, int | float | np.number) and self.clip > 0.0):
+            raise InputError(f"clip must be above 0; found {self.clip!r}. Use None for no clipping.")
 
     def with_clip(self, clip: float | None) -> Self:
         """Return the same estimator with its clip set."""

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from poem.arrays import FloatArray, IntArray
 from poem.errors import InputError
 from poem.kernel import kernel
-from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows, Trace, start_of
+from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows, Trace, check_counts, start_of
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,7 @@ class AdaGrad(Optimizer):
     tol: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "max_batches", "min_epochs", "check_every", "patience"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1; found {getattr(self, name)}.")
+        check_counts(self, "batch_size", "max_batches", "min_epochs", "check_every", "patience")
         if not self.step > 0.0:
             raise InputError(f"step must be above 0; found {self.step}.")
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import FloatArray, IntArray
+from poem.errors import InputError
 
 # Called now and then with (steps done, objective); may raise to stop the work.
 OnStep = Callable[[int, float], None]
@@ -81,6 +82,14 @@ class Optimizer(ABC):
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Return the settings as plain data, for records."""
+
+
+def check_counts(rules: object, *names: str) -> None:
+    """Refuse settings that are not whole numbers of at least 1."""
+    for name in names:
+        value = getattr(rules, name)
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{name} must be at least 1, and a whole number; found {value!r}.")
 
 
 def start_of(problem: Problem, start: FloatArray | None) -> FloatArray:

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import FloatArray
-from poem.errors import InputError
 from poem.kernel import kernel
-from poem.optimizers.base import OnStep, Optimizer, Problem, Trace, start_of
+from poem.optimizers.base import OnStep, Optimizer, Problem, Trace, check_counts, start_of
 from poem.optimizers.line_search import search
 
 STUCK, STEEP = 1e-12, 1e-4  # a decrease that is rounding, with a gradient that says otherwise
@@ -34,9 +33,7 @@ class LBFGS(Optimizer):
     corrections: int = 10
 
     def __post_init__(self) -> None:
-        for name in ("max_iterations", "corrections"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1; found {getattr(self, name)}.")
+        check_counts(self, "max_iterations", "corrections")
 
     def minimize(
         self,
