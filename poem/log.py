@@ -9,10 +9,9 @@ import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import InputError, LogError
+from poem.fields import checked_context, checked_group, checked_log_propensity, checked_loss
 from poem.matrix import Matrix, as_matrix, is_sparse
 from poem.outputs import Labels, encode
-
-ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
 
 
 class BanditLog:
@@ -79,10 +78,10 @@ class BanditLog:
             X=_frozen_matrix(matrix),
             # Copies: a later change of the caller's columns must not reach the log. X is shared.
             y=frozen(codes.copy()),
-            loss=frozen(_loss(loss, reward, n).copy()),
-            log_propensity=frozen(_log_propensity(propensity, log_propensity, n)),
-            context=frozen(_context(context, matrix.shape[0], n)),
-            group=None if group is None else frozen(_group(group, n).copy()),
+            loss=frozen(checked_loss(loss, reward, n).copy()),
+            log_propensity=frozen(checked_log_propensity(propensity, log_propensity, n)),
+            context=frozen(checked_context(context, matrix.shape[0], n)),
+            group=None if group is None else frozen(checked_group(group, n).copy()),
             labels=known,
             feature_names=names,
         )
@@ -253,92 +252,6 @@ def _restored(fields: dict[str, Any]) -> BanditLog:
     """Rebuild a copied log: copies of read-only arrays can be written to, and are a type of their own to kernels."""
     arrays = {name: frozen(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
     return _rebuild(fields | arrays | {"X": _frozen_matrix(fields["X"])})
-
-
-# ---- checks of one field each ---------------------------------------------------------------
-
-
-def _vector(values: Any, name: str, n: int) -> FloatArray:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise LogError(f"{name} must be numbers; found {type(values).__name__} ({error}).") from error
-    if array.ndim != 1 or len(array) != n:
-        raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
-    bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))
-    if len(bad):
-        raise LogError(
-            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({len(bad)} such rows). Drop or mend them."
-        )
-    return array
-
-
-def _loss(loss: Any, reward: Any, n: int) -> FloatArray:
-    if (loss is None) == (reward is None):
-        found = "neither" if loss is None else "both"
-        raise LogError(f"pass exactly one of loss= (lower is better) and reward= (higher is better); found {found}.")
-    return _vector(loss, "loss", n) if reward is None else 0.0 - _vector(reward, "reward", n)
-
-
-def _log_propensity(propensity: Any, log_propensity: Any, n: int) -> FloatArray:
-    if propensity is not None and log_propensity is not None:
-        raise LogError("pass propensity= or log_propensity=, not both.")
-    if propensity is None and log_propensity is None:
-        raise LogError(
-            "propensity is missing: the probability with which the logging policy chose each output. "
-            "It is never guessed. Log it, or compute it from the logging policy and pass propensity=."
-        )
-    if log_propensity is not None:
-        logs = _vector(log_propensity, "log_propensity", n)
-        bad = np.flatnonzero((logs > ROUNDING) | ~np.isfinite(logs))
-        if len(bad):
-            raise LogError(
-                f"log_propensity must be finite and at most 0; row {bad[0]} has {logs[bad[0]]} "
-                f"({len(bad)} such rows). Drop such rows or mend the logging."
-            )
-        return np.minimum(logs, 0.0)
-    values = _vector(propensity, "propensity", n)
-    bad = np.flatnonzero((values <= 0.0) | (values > 1.0 + ROUNDING))
-    if len(bad):
-        raise LogError(
-            f"propensity must be in (0, 1]; row {bad[0]} has {values[bad[0]]} ({len(bad)} such rows). "
-            "Drop such rows or mend the logging: an output that was chosen had a probability above 0."
-        )
-    return np.log(np.minimum(values, 1.0))
-
-
-def _context(context: Any, n_contexts: int, n: int) -> IntArray:
-    if context is None:
-        if n_contexts != n:
-            raise LogError(
-                f"X has {n_contexts} rows and y has {n}. Pass rows that match, "
-                "or context= to say which row of X each decision saw."
-            )
-        return np.arange(n, dtype=np.int64)
-    array = np.asarray(context)
-    if array.shape != (n,) or array.dtype.kind not in "iu":
-        raise LogError(
-            f"context must be {n} whole numbers, one for each row of y; found {array.dtype} of shape {array.shape}."
-        )
-    bad = np.flatnonzero((array < 0) | (array >= n_contexts))
-    if len(bad):
-        raise LogError(f"context must be a row of X, from 0 to {n_contexts - 1}; row {bad[0]} has {array[bad[0]]}.")
-    return array.astype(np.int64)
-
-
-def _group(group: Any, n: int) -> AnyArray:
-    array = np.asarray(group)
-    if array.shape != (n,):
-        raise LogError(f"group must have one value for each of the {n} rows of y; found shape {array.shape}.")
-    if array.dtype == object and any(value is None for value in array.tolist()):
-        raise LogError("group must not be None. Give rows without a group a group of their own.")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise LogError("group must not be NaN. Give rows without a group a group of their own.")
-    try:
-        np.unique(array)
-    except TypeError as error:
-        raise LogError(f"group mixes types that cannot be ordered ({error}). Convert it to strings.") from error
-    return array
 
 
 # ---- parts of the methods above -------------------------------------------------------------
