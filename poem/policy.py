@@ -20,7 +20,6 @@ from poem.matrix import as_matrix
 from poem.outputs import Labels, decode, encode
 from poem.structures import Structure, structure_from_name, structure_of
 from poem.structures.linear import design_of
-from poem.structures.packed import packed
 
 FILE_VERSION = 1
 CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
@@ -133,7 +132,7 @@ class Policy:
         """Return how far h(·|x) moves with x: 0 for a policy that ignores x."""
         matrix = self._matrix(X)[: max(2, SHARD_SCORES // self.structure.n_scores)]
         design = design_of(matrix, self.intercept)
-        return self.structure.variation(design.scores(packed(self.weights), self.structure.n_scores))
+        return self.structure.variation(design.scores(design.widen(self.weights), self.structure.n_scores))
 
     def at_temperature(self, alpha: float) -> "Policy":
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
@@ -147,7 +146,7 @@ class Policy:
         if rows is not None and rows != matrix.shape[0]:
             raise MismatchError(f"X has {matrix.shape[0]} rows and y has {rows}. Pass one output for each row of X.")
         design = design_of(matrix, self.intercept)
-        k, wide = self.structure.n_scores, packed(self.weights)
+        k, wide = self.structure.n_scores, design.widen(self.weights)
         blocks = _blocks(design.n_contexts, k)
         return np.concatenate([use(design.block(b.start, b.stop).scores(wide, k), b) for b in blocks])
 

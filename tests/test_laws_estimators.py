@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from finite_differences import numeric_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,13 +33,7 @@ def test_coefficients_equal_finite_differences(estimator, seed, lam):
     ratio = estimator.ratios(log_ratio)
     point = estimator.point(estimator.sums(ratio, loss), len(loss))
     analytic = estimator.coefficients(ratio, loss, point.slopes(lam))
-    step = 1e-6
-    numeric = np.empty_like(analytic)
-    for i in range(len(loss)):
-        up, down = log_ratio.copy(), log_ratio.copy()
-        up[i] += step
-        down[i] -= step
-        numeric[i] = (objective(estimator, up, loss, lam) - objective(estimator, down, loss, lam)) / (2 * step)
+    numeric = numeric_gradient(lambda v: objective(estimator, v, loss, lam), log_ratio, 1e-6)
     np.testing.assert_allclose(analytic, numeric, rtol=1e-6, atol=1e-8 * (1 + lam))
 
 

@@ -149,7 +149,7 @@ class _Run:
 
     def finish(self, reason: str) -> Trace:
         """Value the last weights and close the trace."""
-        if reason != "progressive validation":
+        if reason not in ("progressive validation", "diverged"):  # the best weights have theirs
             self._settle_l2()
         if not np.isfinite(self.w).all():
             np.copyto(self.w, self.best_w)
