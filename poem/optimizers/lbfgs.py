@@ -113,16 +113,8 @@ class _Memory:
     def direction(self, gradient: FloatArray) -> FloatArray:
         """Return −H·gradient by the two-loop recursion; −gradient without a past."""
         d = -gradient.reshape(-1)
-        newest_first = [number % self.most for number in range(self.used - 1, max(-1, self.used - self.most - 1), -1)]
-        weights = {}
-        for i in newest_first:
-            weights[i] = _dot(self.steps[i], d) / self.products[i]
-            _add(d, -weights[i], self.changes[i])
         if self.used:
-            d *= self.scale
-        for i in reversed(newest_first):
-            back = _dot(self.changes[i], d) / self.products[i]
-            _add(d, weights[i] - back, self.steps[i])
+            _two_loops(d, self.steps, self.changes, self.products, self.used, self.scale)
         return d.reshape(gradient.shape)
 
 
@@ -140,3 +132,22 @@ def _add(target: FloatArray, factor: float, small: FloatArray) -> None:
     """Add a multiple of a float32 vector to a float64 vector in place."""
     for i in range(target.shape[0]):
         target[i] += factor * small[i]
+
+
+@kernel
+def _two_loops(
+    d: FloatArray, steps: FloatArray, changes: FloatArray, products: FloatArray, used: int, scale: float
+) -> None:
+    """Turn d into H·d in place: from the newest correction to the oldest, and back."""
+    most = steps.shape[0]
+    oldest = max(0, used - most)
+    weights = np.empty(most)
+    for number in range(used - 1, oldest - 1, -1):
+        i = number % most
+        weights[i] = _dot(steps[i], d) / products[i]
+        _add(d, -weights[i], changes[i])
+    for j in range(d.shape[0]):
+        d[j] *= scale
+    for number in range(oldest, used):
+        i = number % most
+        _add(d, weights[i] - _dot(changes[i], d) / products[i], steps[i])
