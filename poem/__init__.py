@@ -14,7 +14,7 @@ from poem.optimizers import LBFGS, AdaGrad
 from poem.policy import Policy, constant_policy, load_policy, uniform_policy
 from poem.simulate import simulate
 from poem.structures import MultiClass, MultiLabel
-from poem.supervised import supervised
+from poem.supervised import logging_policy, supervised
 from poem.version import VERSION
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ __all__ = [
     "generalization_bound",
     "load_dataset",
     "load_policy",
+    "logging_policy",
     "simulate",
     "supervised",
     "uniform_policy",

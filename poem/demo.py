@@ -13,7 +13,7 @@ import numpy as np
 from poem.errors import DegenerateWarning, InputError
 from poem.estimators import IPS, SNIPS, Estimate
 from poem.evaluate import estimate
-from poem.fit import Fit, fit
+from poem.fit import Fit, fit, warm_up
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policy import Policy, constant_policy, uniform_policy, write_whole
@@ -66,7 +66,9 @@ def run_demo(seed: int = 0, n_jobs: int = -1, progress: bool = True) -> Demo:
         ("no label", constant_policy(log, np.zeros(10, dtype=int)), None),
         ("uniform", uniform_policy(log), None),
     ]
-    _compile(log, progress)
+    begin = time.perf_counter()
+    warm_up(log)
+    _say(progress, f"kernels compiled or loaded in {time.perf_counter() - begin:.1f} s")
     fits = {}
     for name, options in _methods().items():
         _say(progress, f"learning {name} …")
@@ -93,15 +95,6 @@ def run_demo(seed: int = 0, n_jobs: int = -1, progress: bool = True) -> Demo:
         for name, policy, seconds in policies
     ]
     return Demo(rows, fits, log)
-
-
-def _compile(log: BanditLog, progress: bool) -> None:
-    """Compile all kernels on a few rows, so that the seconds in the table are those of learning."""
-    begin = time.perf_counter()
-    few = log.take(np.arange(200))
-    for optimizer in (LBFGS(max_iterations=2), AdaGrad(max_batches=2, min_epochs=1)):
-        fit(few, lam=0.0, optimizer=optimizer, guard=False)
-    _say(progress, f"kernels compiled or loaded in {time.perf_counter() - begin:.1f} s")
 
 
 def _methods() -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from poem.estimators import IPS, SNIPS, Estimate, Estimator
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.layout import Layout
 from poem.log import BanditLog
-from poem.optimizers import LBFGS, Optimizer, Trace
+from poem.optimizers import LBFGS, AdaGrad, Optimizer, Trace
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.risk import Risk
@@ -185,6 +185,13 @@ def fit(
     return Fit(chosen.policy, chosen, Table(candidates, chosen), calibration, len(train), held_rows, work.logged())
 
 
+def warm_up(log: BanditLog) -> None:
+    """Compile or load all kernels for a log's kind, so that what is timed afterwards is learning."""
+    few = log.take(np.arange(min(len(log), 200)))
+    for optimizer in (LBFGS(max_iterations=2), AdaGrad(max_batches=2, min_epochs=1)):
+        fit(few, lam=0.0, optimizer=optimizer, guard=False, force=True)
+
+
 # ---- what the arguments mean ------------------------------------------------------------------
 
 
@@ -312,7 +319,7 @@ class _Work:
         """Fit one candidate, or take it from the checkpoint, and judge it."""
         policy = self.kept.load(position)
         if policy is None:
-            policy = self._fit(lam, line)
+            policy = self._fit(position, lam, line)
             self.kept.keep(position, policy)
         record = policy.training["trace"]
         validation = self._judge(policy)
@@ -338,7 +345,7 @@ class _Work:
             ),
         )
 
-    def _fit(self, lam: float, line: Progress) -> Policy:
+    def _fit(self, position: int, lam: float, line: Progress) -> Policy:
         risk = Risk(self.layout, self.loss, self.estimator, lam=lam, l2=self.l2, threads=self.threads)
 
         def on_step(step: int, value: float) -> None:
@@ -346,7 +353,9 @@ class _Work:
                 raise _CancelledError
             line.note(f"(λ {lam:.3g}: step {step}, objective {value:.4f})")
 
-        trace = self.optimizer.minimize(risk, self.start, rng=np.random.default_rng([self.seed, 1]), on_step=on_step)
+        # Each candidate has its own order of batches: seven unlucky ones are rarer than one.
+        rng = np.random.default_rng([self.seed, 1, position])
+        trace = self.optimizer.minimize(risk, self.start, rng=rng, on_step=on_step)
         ratio = risk.ratios(trace.weights)
         record = {name: value for name, value in vars(trace).items() if name != "weights"}
         record["mean_weight"] = float(ratio.mean())

@@ -30,6 +30,11 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(**_OPTIONS)(function))
 
 
+def exact_kernel(function: F) -> F:
+    """Like :func:`kernel`, for a part of kernels whose sums must be taken in the order they are written in."""
+    return cast(F, numba.njit(**{**_OPTIONS, "fastmath": {"contract"}})(function))
+
+
 def inlined(function: F) -> F:
     """Like :func:`kernel`, for a part of kernels: its caller's local buffers stay known to be local."""
     return cast(F, numba.njit(inline="always", **_OPTIONS)(function))

@@ -25,6 +25,7 @@ class AdaGrad(Optimizer):
     the first epoch. Every ``check_every`` batches the running mean of the batches' losses, each taken
     before its step, is compared with the best so far; after ``patience`` checks without
     improvement the best weights are returned. A batch gradient shorter than ``tol`` ends it as well.
+    ``initial`` is what the sum of squared gradients starts with: the larger, the shorter the first steps.
     """
 
     batch_size: int = 100
@@ -34,11 +35,13 @@ class AdaGrad(Optimizer):
     check_every: int = 50
     patience: int = 5
     tol: float = 1e-6
+    initial: float = 1.0
 
     def __post_init__(self) -> None:
         check_counts(self, "batch_size", "max_batches", "min_epochs", "check_every", "patience")
-        if not self.step > 0.0:
-            raise InputError(f"step must be above 0; found {self.step}.")
+        for name in ("step", "initial"):
+            if not getattr(self, name) > 0.0:
+                raise InputError(f"{name} must be above 0; found {getattr(self, name)}.")
 
     def minimize(
         self,
@@ -84,7 +87,7 @@ class _Run:
     curve: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.accumulator = np.ones_like(self.w)
+        self.accumulator = np.full_like(self.w, self.rules.initial)
         self.shrunk_at = np.zeros(len(self.w), dtype=np.int64)  # batches whose l2 is in w
         self.best_w = self.w.copy()
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import FloatArray
+from poem.arrays import AnyArray, FloatArray
+from poem.errors import InputError
 from poem.kernel import kernel
 from poem.optimizers.base import OnStep, Optimizer, Problem, Trace, check_counts, start_of
 from poem.optimizers.line_search import search
@@ -24,16 +25,19 @@ class LBFGS(Optimizer):
     """Limited-memory BFGS.
 
     ``corrections`` past steps are remembered. ``ftol`` bounds the last decrease relative to the
-    objective's size (1 at least), ``gtol`` the largest gradient entry.
+    objective's size (``floor`` at least), ``gtol`` the largest gradient entry.
     """
 
     max_iterations: int = 1000
     ftol: float = 1e-6
     gtol: float = 1e-6
     corrections: int = 10
+    floor: float = 1.0
 
     def __post_init__(self) -> None:
         check_counts(self, "max_iterations", "corrections")
+        if not self.floor > 0.0:
+            raise InputError(f"floor must be above 0; found {self.floor}.")
 
     def minimize(
         self,
@@ -66,7 +70,7 @@ class LBFGS(Optimizer):
             direction *= found.length
             x += direction
             memory.add(direction, found.gradient - gradient)
-            decrease = (value - found.value) / max(abs(value), abs(found.value), 1.0)
+            decrease = (value - found.value) / max(abs(value), abs(found.value), self.floor)
             value, gradient = found.value, found.gradient
             curve.append((time.perf_counter() - begin, value))
             if on_step is not None:
@@ -136,7 +140,7 @@ def _add(target: FloatArray, factor: float, small: FloatArray) -> None:
 
 @kernel
 def _two_loops(
-    d: FloatArray, steps: FloatArray, changes: FloatArray, products: FloatArray, used: int, scale: float
+    d: FloatArray, steps: AnyArray, changes: AnyArray, products: FloatArray, used: int, scale: float
 ) -> None:
     """Turn d into H·d in place: from the newest correction to the oldest, and back."""
     most = steps.shape[0]

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.kernel import kernel
+from poem.exponential import exp_down
+from poem.kernel import inlined, kernel
 from poem.structures.base import Structure
 
 
@@ -66,22 +67,29 @@ class MultiClass(Structure):
         return scores
 
 
+@inlined
+def _fill_unscaled(scores: FloatArray, highest: float, out: FloatArray) -> float:
+    """Fill ``out`` with e^(s − highest), in a loop of its own that can be vectorised, and return the sum."""
+    for k in range(scores.shape[0]):
+        out[k] = exp_down(scores[k] - highest)
+    return float(out.sum())
+
+
 @kernel
 def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    unscaled = np.empty(scores.shape[1])
     for c in range(scores.shape[0]):
         if starts[c] == starts[c + 1]:
             continue
         highest = scores[c].max()
-        total = 0.0
-        for k in range(scores.shape[1]):
-            total += np.exp(scores[c, k] - highest)
-        log_total = np.log(total)
+        log_total = np.log(_fill_unscaled(scores[c], highest, unscaled))
         for i in range(starts[c], starts[c + 1]):
             out[i] = (scores[c, y[i]] - highest) - log_total
 
 
 @kernel
 def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray, out: FloatArray) -> None:
+    unscaled = np.empty(scores.shape[1])
     for c in range(scores.shape[0]):
         coefficients = 0.0
         for i in range(starts[c], starts[c + 1]):
@@ -89,12 +97,8 @@ def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArr
         if coefficients == 0.0:
             out[c, :] = 0.0
         else:
-            highest = scores[c].max()
-            total = 0.0
+            scale = -coefficients / _fill_unscaled(scores[c], scores[c].max(), unscaled)
             for k in range(scores.shape[1]):
-                out[c, k] = np.exp(scores[c, k] - highest)
-                total += out[c, k]
-            for k in range(scores.shape[1]):
-                out[c, k] *= -coefficients / total
+                out[c, k] = scale * unscaled[k]
         for i in range(starts[c], starts[c + 1]):
             out[c, y[i]] += coef[i]

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.kernel import kernel
+from poem.exponential import exp_down
+from poem.kernel import inlined, kernel
 from poem.structures.base import Structure
 
 FACTORS = 512  # as many factors in [1, 2] can be multiplied before the logarithm without overflow
@@ -61,20 +62,28 @@ class MultiLabel(Structure):
         return np.where(np.asarray(y), 1.0, -1.0)
 
 
+@inlined
+def _fill_small(scores: FloatArray, small: FloatArray) -> None:
+    """Fill ``small`` with e^−|s|, in a loop of its own that can be vectorised."""
+    for label in range(scores.shape[0]):
+        small[label] = exp_down(-abs(scores[label]))
+
+
 @kernel
 def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
     q = scores.shape[1]
+    small = np.empty(q)
     for c in range(scores.shape[0]):
         if starts[c] == starts[c + 1]:
             continue
+        _fill_small(scores[c], small)
         # log Z = Σ log(1 + eˢ) = Σ max(s, 0) + log Π (1 + e^−|s|): one logarithm for many labels.
         log_z = 0.0
         for first in range(0, q, FACTORS):
             product = 1.0
             for label in range(first, min(q, first + FACTORS)):
-                s = scores[c, label]
-                log_z += max(s, 0.0)
-                product *= 1.0 + np.exp(-abs(s))
+                log_z += max(scores[c, label], 0.0)
+                product *= 1.0 + small[label]
             log_z += np.log(product)
         for i in range(starts[c], starts[c + 1]):
             on = 0.0
@@ -86,7 +95,7 @@ def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray
 @kernel
 def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray, out: FloatArray) -> None:
     q = scores.shape[1]
-    on = np.empty(q)
+    on, small = np.empty(q), np.empty(q)
     for c in range(scores.shape[0]):
         total = 0.0
         on[:] = 0.0
@@ -98,8 +107,7 @@ def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArr
         if total == 0.0:
             out[c, :] = on
             continue
+        _fill_small(scores[c], small)
         for label in range(q):
-            s = scores[c, label]
-            small = np.exp(-abs(s))
-            probability = (1.0 if s >= 0.0 else small) / (1.0 + small)
+            probability = (1.0 if scores[c, label] >= 0.0 else small[label]) / (1.0 + small[label])
             out[c, label] = on[label] - total * probability

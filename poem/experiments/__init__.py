@@ -1,0 +1,7 @@
+"""The paper's experiments: what is run, how it is recorded, and the tables and figures made from it."""
+
+from poem.experiments.protocol import PROTOCOLS, Protocol
+from poem.experiments.reproduce import Reproduction, reproduce
+from poem.experiments.spec import ITEMS
+
+__all__ = ["ITEMS", "PROTOCOLS", "Protocol", "Reproduction", "reproduce"]
