@@ -58,12 +58,12 @@ def section_of(sweep: Sweep, dataset: str, curves: Curves, version: str, stem: s
     alt = f"{title}: test loss against {AXES[sweep.name]['xlabel']}, ours and the paper's"
     finding = {"figure1": _falls, "figure2": _never_above, "figure3": _recovers}[sweep.name](curves)
     text = Text(f"{finding} Data: {TITLES[dataset]}: {version}.")
-    section = Section(title, [text, Picture(f"{stem}.png", svg, alt), _points(curves)])
+    section = Section(title, [text, Picture(f"{stem}.png", svg, alt), _points(sweep, curves)])
     return section, {f"{stem}.svg": svg, f"{stem}.png": png}
 
 
-def _points(curves: Curves) -> Grid:
-    head = [""]
+def _points(sweep: Sweep, curves: Curves) -> Grid:
+    head = [sweep.knob]
     for method in curves.ours:
         head += [f"{method}, paper", f"{method}, poem"] if method in curves.paper else [f"{method}, poem"]
     rows = []

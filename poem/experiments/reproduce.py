@@ -130,7 +130,8 @@ def sections_of(
         ),
         seeds,
     )
-    about = f"{len(seeds)} runs with seeds {seeds[0]} to {seeds[-1]}, poem {VERSION}. Protocol: {protocol.about}."
+    runs = f"{len(seeds)} runs (seeds {seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"one run (seed {seeds[0]})"
+    about = f"poem {VERSION}, {runs}. Protocol “{protocol.name}”: {protocol.about}."
     sections, pictures = [Section("How this was made", [Text(about)])], {}
     tables = Tables(results, data, table_logging(protocol))
     for item in items:

@@ -104,7 +104,7 @@ class Tables:
         cells = []
         for name in datasets:
             value = published.get(method, {}).get(name)
-            cells += ["" if value is None else f"{value:g}", spread(self._values(name, method, measure))]
+            cells += ["" if value is None else f"{value:.3f}", spread(self._values(name, method, measure))]
         return cells
 
     def _versions(self, datasets: Sequence[str]) -> str:
