@@ -76,7 +76,7 @@ def logging_policy(
         raise InputError(f"fraction must be above 0 and at most 1; found {fraction}.")
     data = _Labelled(X, y, labels)
     n = len(data.codes)
-    rows = np.random.default_rng(rng).permutation(n)[: int(np.ceil(fraction * n))]
+    rows = np.random.default_rng(rng).permutation(n)[: int(np.ceil(fraction * n - 1e-9))]
     return _fitted(data, rows, C, unseen).at_temperature(temperature)
 
 

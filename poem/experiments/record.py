@@ -56,17 +56,22 @@ class Record:
 
     def _read(self) -> None:
         content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(self.path, whole)
-        if whole == 0:
-            self.path.unlink()
-            return
-        lines = csv.reader(io.StringIO(content[:whole].decode("utf-8"), newline=""))
-        if tuple(next(lines)) != COLUMNS:
+        header = (",".join(COLUMNS) + "\n").encode()
+        if content[: len(header)] != header[: len(content)]:
             raise DatasetError(
                 f"{str(self.path)!r} has other columns than this poem writes. Choose another folder with --out."
             )
+        whole = content.rfind(b"\n") + 1
+        if whole == 0:  # killed within the first line
+            self.path.unlink()
+            return
+        if whole < len(content):
+            os.truncate(self.path, whole)
+        try:
+            lines = csv.reader(io.StringIO(content[:whole].decode("utf-8"), newline=""))
+        except UnicodeDecodeError as error:
+            raise DatasetError(f"{str(self.path)!r} is not text: {error}. Choose another folder with --out.") from error
+        next(lines)
         for number, line in enumerate(lines, start=2):
             try:
                 result = _parsed(line)
@@ -99,7 +104,7 @@ def _key(result: Result) -> tuple[Any, ...]:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return repr(value) if isinstance(value, float) else str(value)
+    return repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def _parsed(line: list[str]) -> Result:

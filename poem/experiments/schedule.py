@@ -1,10 +1,15 @@
 """Runs × processes → the record."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 
+from poem.errors import LearningError
 from poem.experiments.protocol import Protocol
 from poem.experiments.record import Record
 from poem.experiments.run import Result, perform
@@ -33,11 +38,17 @@ def _side_by_side(
 ) -> Iterator[tuple[Run, list[Result]]]:
     # Fresh processes, not forks: a fork of threads that hold locks can hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_depend_on_parent)
     try:
-        futures = {pool.submit(perform, run, protocol, folder): run for run in runs}
+        with _interrupts_held():
+            futures = {pool.submit(perform, run, protocol, folder): run for run in runs}
         for future in as_completed(futures):
             yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise LearningError(
+            "a process of this run was killed, perhaps for want of memory. What was done is recorded; the same command "
+            "with fewer --jobs goes on from there."
+        ) from error
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
@@ -46,5 +57,27 @@ def _side_by_side(
     pool.shutdown()
 
 
-def _leave_interrupts_to_the_parent() -> None:
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let processes that start here inherit a blocked Ctrl-C: it is the parent's to end them, calmly."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _depend_on_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, whatever ended it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
