@@ -39,4 +39,4 @@ def test_links_lead_somewhere(page):
 
 def test_readme_has_its_pages():
     assert len(PAGES) >= 4
-    assert len(blocks(ROOT / "README.md")) == 1
+    assert len(blocks(ROOT / "README.md")) >= 1

@@ -85,15 +85,16 @@ PAGE = Template("""<!doctype html>
 <title>$title</title>
 <style>
 :root { color-scheme: light dark; --line: #8884; --quiet: #777; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { line-height: 1.2; text-wrap: balance; }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; margin: 1rem 0; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
 th[scope=row], thead th:first-child { text-align: left; font-weight: 600; }
 thead th { vertical-align: bottom; color: var(--quiet); white-space: normal; }
 tbody tr:hover { background: #8881; }
+p { max-width: 46rem; }
 img { max-width: 100%; background: #fff; border-radius: 6px; }
 @media print { h2 { break-before: page; } }
 </style>
