@@ -11,7 +11,7 @@ import numpy as np
 
 from poem.arrays import AnyArray
 from poem.download import download
-from poem.errors import DatasetError
+from poem.errors import DatasetError, DownloadError
 from poem.matrix import Matrix
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel"
@@ -91,6 +91,8 @@ def load_dataset(
     """
     if name not in CATALOG:
         return _from_files(name, test)
+    if folder is not None and not Path(folder).is_dir():
+        raise DatasetError(f"{str(folder)!r} is not a folder. Pass the folder that holds the data, or none.")
     places = [Path(place) for place in (folder or os.environ.get("POEM_DATA"), _cache()) if place]
     for place in places:
         for version in CATALOG[name]:
@@ -118,7 +120,11 @@ def _fetch(name: str, places: list[Path], progress: bool) -> Dataset:
             f"{name} was not found in {looked}, and it has no public home in this form. Put the files "
             f"{version.stem}_train.svm.bz2 and {version.stem}_test.svm.bz2 into a folder: folder= or POEM_DATA."
         )
-    train, test = (download(url, _cache() / Path(url).name, progress=progress) for url in version.urls)
+    try:
+        train, test = (download(url, _cache() / Path(url).name, progress=progress) for url in version.urls)
+    except DownloadError as error:
+        looked = ", ".join(str(place) for place in places)
+        raise DownloadError(f"{name} was not found in {looked}, and {error}") from error
     return _read(name, version, train, test)
 
 

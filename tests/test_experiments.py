@@ -862,7 +862,7 @@ needs_ps = pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not on t
 @needs_ps
 def test_ctrl_c_keeps_what_is_done_and_leaves_no_process(reproducing):
     path = reproducing.out / "runs.csv"
-    wait_for(path.exists, reproducing.process)
+    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") > 1, reproducing.process)
     out, err = interrupt(reproducing.process)
     assert reproducing.process.returncode == 130
     assert out == ""
@@ -885,7 +885,8 @@ def test_ctrl_c_while_the_workers_start_is_no_less_calm(reproducing):
     assert reproducing.process.returncode == 130
     assert out == ""
     assert living(reproducing.process.pid) == []
-    assert list(reproducing.out.iterdir()) == []
+    assert [file.name for file in reproducing.out.iterdir()] == ["runs.csv"]
+    assert list(Record(reproducing.out / "runs.csv")) == []  # its first line, to see that it can be written
     assert err.strip() == "poem: interrupted; nothing was left half-written"
 
 
@@ -909,7 +910,7 @@ def test_help_names_every_item_set_and_protocol(capsys):
         (["table2", "figure4"], f"poem: there is no 'figure4'; choose from {', '.join(ITEMS)}, all."),
         (["--runs", "0"], "poem: runs must be at least 1 and seed at least 0; found runs=0, seed=0."),
         (["--seed", "-1"], "poem: runs must be at least 1 and seed at least 0; found runs=10, seed=-1."),
-        (["--jobs", "0"], "poem: n_jobs must not be 0. Pass 1 for one thread or -1 for all cores."),
+        (["--jobs", "0"], "poem: jobs must not be 0. Pass 1 for one process or -1 for one for each core."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -1072,3 +1073,19 @@ def test_progress_that_is_not_wanted_writes_nothing(clock, capsys, monkeypatch, 
     with Progress("work", total, False) as line:
         work(line, clock, total, 100.0)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_folder_that_is_none_is_refused_at_once(tmp_path, capsys):
+    out = tmp_path / "results"
+    assert exit_code("reproduce", "table1", "--data", str(tmp_path / "nowhere"), "--out", str(out)) == 2
+    assert "nowhere' is not a folder" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@needs_data
+def test_an_output_folder_that_is_a_file_is_refused(tmp_path, capsys):
+    out = tmp_path / "results"
+    out.write_text("mine")
+    assert exit_code("reproduce", "table1", "--dataset", "scene", "--data", str(SHARED), "--out", str(out)) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert out.read_text() == "mine"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from test_datasets import SHARED
 
-from poem.experiments.document import Grid, Picture, Text, to_markdown
+from poem.experiments.document import Grid, Picture, Section, Text, to_markdown
 from poem.experiments.protocol import PROTOCOLS
 from poem.experiments.record import Record
 from poem.experiments.reproduce import sections_of
@@ -28,7 +28,7 @@ def test_the_page_shows_what_the_runs_gave():
             if isinstance(block, Text):
                 assert block.text in page
             elif isinstance(block, Grid):
-                (table,) = [to_markdown([type(section)("", [block])]).split("\n\n", 1)[1].strip()]
+                table = to_markdown([Section("", [block])]).split("\n\n", 1)[1].strip()
                 assert table in page
             elif isinstance(block, Picture):
                 assert f"(reproduction/{block.file})" in page

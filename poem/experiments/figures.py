@@ -13,7 +13,7 @@ from poem.experiments.document import Grid, Picture, Section, Text
 from poem.experiments.protocol import Protocol
 from poem.experiments.spec import Sweep
 from poem.experiments.summary import Results
-from poem.experiments.tables import TITLES, spread
+from poem.experiments.tables import TITLES, problem_counts, spread
 
 COLOURS = {"h0": "#b5483a", "h0, MAP": "#c99a2e", "CRF": "#3567a8", "POEM(S)": "#2d7d46"}
 AXES: dict[str, dict[str, Any]] = {
@@ -30,11 +30,12 @@ TOPICS = {
 
 @dataclass(frozen=True)
 class Curves:
-    """For each curve of a figure, the values of all runs (points × runs)."""
+    """For each curve of a figure, the values of all runs (points × runs); and what is wrong with POEM's policies."""
 
     x: FloatArray
     ours: dict[str, FloatArray]
     paper: dict[str, dict[float, float]]
+    problems: list[str]
 
 
 def curves_of(sweep: Sweep, dataset: str, protocol: Protocol, results: Results) -> Curves:
@@ -46,16 +47,19 @@ def curves_of(sweep: Sweep, dataset: str, protocol: Protocol, results: Results) 
     if sweep.name == "figure3":
         ours["h0, MAP"] = np.array([results.values(dataset, logging, "h0", "map_loss") for logging in loggings])
     if sweep.skyline:
-        ours["CRF"] = np.tile(results.values(dataset, None, "CRF", "map_loss"), (len(loggings), 1))
+        ours["CRF"] = np.tile(results.values(dataset, None, "CRF", protocol.skyline), (len(loggings), 1))
     published = paper.CURVES[sweep.name] if dataset == sweep.dataset else {}
-    return Curves(np.array(sweep.values), ours, published)
+    problems = [problem_counts(results.chosen(dataset, logging, "POEM(S)")) for logging in loggings]
+    return Curves(np.array(sweep.values), ours, published, problems)
 
 
 def section_of(sweep: Sweep, dataset: str, curves: Curves, version: str, stem: str) -> tuple[Section, dict[str, bytes]]:
     """Return a figure with its points and what they say, and its files by name."""
     svg, png = _drawn(sweep, curves)
     title = f"{TOPICS[sweep.name]} ({TITLES[dataset]})"
-    alt = f"{title}: test loss against {AXES[sweep.name]['xlabel']}, ours and the paper's"
+    alt = f"{title}: test loss against {AXES[sweep.name]['xlabel']}" + (
+        ", ours and the paper's" if curves.paper else ""
+    )
     finding = {"figure1": _falls, "figure2": _never_above, "figure3": _recovers}[sweep.name](curves)
     text = Text(f"{finding} Data: {TITLES[dataset]}: {version}.")
     section = Section(title, [text, Picture(f"{stem}.png", svg, alt), _points(sweep, curves)])
@@ -66,13 +70,14 @@ def _points(sweep: Sweep, curves: Curves) -> Grid:
     head = [sweep.knob]
     for method in curves.ours:
         head += [f"{method}, paper", f"{method}, poem"] if method in curves.paper else [f"{method}, poem"]
+    head.append("POEM(S), degenerate")
     rows = []
     for position, x in enumerate(curves.x):
         row = [f"{x:g}"]
         for method, values in curves.ours.items():
             row += [f"{curves.paper[method][x]:.3f}"] if method in curves.paper else []
             row.append(spread(values[position]))
-        rows.append(row)
+        rows.append([*row, curves.problems[position] or "none"])
     return Grid(head, rows)
 
 

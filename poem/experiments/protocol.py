@@ -29,6 +29,8 @@ class Protocol:
         How held-out rows choose λ.
     loss_is_scaled : bool
         Whether tolerances and AdaGrad's first steps are meant for a loss in [−1, 0], or in [−q, 0].
+    skyline : "expected_loss" or "map_loss"
+        What Figure 1 shows of the CRF.
     stochastic_estimator : Estimator
         What AdaGrad's batches follow.
     """
@@ -43,6 +45,7 @@ class Protocol:
     unseen_is_coin_flip: bool
     select_by: Literal["ips", "snips"]
     loss_is_scaled: bool
+    skyline: Literal["expected_loss", "map_loss"]
     stochastic_estimator: Estimator
 
     def lbfgs(self, q: int) -> LBFGS:
@@ -80,6 +83,7 @@ PROTOCOLS = {
             unseen_is_coin_flip=False,
             select_by="ips",
             loss_is_scaled=True,
+            skyline="expected_loss",
             stochastic_estimator=IPS(),
         ),
         Protocol(
@@ -87,7 +91,7 @@ PROTOCOLS = {
             about=(
                 "as the authors' code did: logging policy with C = 0.1 (10 in Figure 1), eight passes in Figure 3, λ "
                 "chosen by SNIPS on held-out rows, a stochastic update without the squared term's factor n, "
-                "tolerances for a loss in [−q, 0]"
+                "tolerances for a loss in [−q, 0], MAP predictions of the CRF"
             ),
             logger_C=0.1,
             figure1_C=10.0,
@@ -97,6 +101,7 @@ PROTOCOLS = {
             unseen_is_coin_flip=True,
             select_by="snips",
             loss_is_scaled=False,
+            skyline="map_loss",
             stochastic_estimator=ReleaseIPS(),
         ),
     )

@@ -45,6 +45,10 @@ class Record:
             file.flush()
             os.fsync(file.fileno())
 
+    def begin(self) -> None:
+        """Make sure, before any work is done, that results can be written."""
+        self.add(())
+
     def missing(self, run: Run, protocol: Protocol, data: Dataset) -> Run | None:
         """Return what is left to do of a run; None if all of it is here."""
         left = tuple(method for method in run.methods if not self._has(run, method, protocol, data))

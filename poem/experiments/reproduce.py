@@ -67,16 +67,21 @@ def reproduce(
         raise InputError(f"dataset must be all or one of {', '.join(CATALOG)}; found {dataset!r}.")
     if runs < 1 or seed < 0:
         raise InputError(f"runs must be at least 1 and seed at least 0; found runs={runs}, seed={seed}.")
+    if jobs == 0:
+        raise InputError("jobs must not be 0. Pass 1 for one process or -1 for one for each core.")
     processes = count_threads(jobs)
     folder = None if data is None else str(data)
     names = sorted({name for item in wanted for name in datasets_of(item, dataset)}, key=list(CATALOG).index)
     loaded = {name: data_named(name, folder, progress) for name in names}
+    if Path(out).exists() and not Path(out).is_dir():
+        raise InputError(f"the output folder {str(out)!r} is a file. Choose another one.")
     Path(out).mkdir(parents=True, exist_ok=True)
     record = Record(Path(out) / "runs.csv")
     seeds = range(seed, seed + runs)
     planned = (record.missing(run, rules, loaded[run.dataset]) for run in runs_for(wanted, dataset, rules, seeds))
     todo = [run for run in planned if run is not None]
     if todo:
+        record.begin()
         run_all(todo, rules, folder, record, processes, progress)
     return _written(wanted, dataset, rules, record, loaded, seeds, Path(out))
 
@@ -132,6 +137,8 @@ def sections_of(
     )
     runs = f"{len(seeds)} runs (seeds {seeds[0]} to {seeds[-1]})" if len(seeds) > 1 else f"one run (seed {seeds[0]})"
     about = f"poem {VERSION}, {runs}. Protocol “{protocol.name}”: {protocol.about}."
+    if tuple(items) == ("table1",):
+        about = f"poem {VERSION}; nothing was run."
     sections, pictures = [Section("How this was made", [Text(about)])], {}
     tables = Tables(results, data, table_logging(protocol))
     for item in items:

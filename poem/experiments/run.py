@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,6 +23,8 @@ from poem.version import VERSION
 
 SKYLINE_C = tuple(10.0**power for power in range(-2, 3))
 HELD_OUT = 0.25
+
+_LOADED: dict[tuple[str, str | None], Dataset] = {}
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,11 @@ class _Fitted:
     expected: Policy | None = None
 
 
-@lru_cache(maxsize=4)
 def data_named(name: str, folder: str | None, progress: bool = False) -> Dataset:
     """Load a data set once in a process."""
-    return load_dataset(name, folder, progress=progress)
+    if (name, folder) not in _LOADED:
+        _LOADED[name, folder] = load_dataset(name, folder, progress=progress)
+    return _LOADED[name, folder]
 
 
 def perform(run: Run, protocol: Protocol, folder: str | None) -> list[Result]:
