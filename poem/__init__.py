@@ -6,12 +6,25 @@ from poem.bound import generalization_bound
 from poem.calibrate import Calibration
 from poem.datasets import Dataset, load_dataset
 from poem.errors import PoemError
-from poem.estimators import IPS, SNIPS, Estimate
-from poem.evaluate import estimate
+from poem.estimators import (
+    IPS,
+    SNIPS,
+    DirectMethod,
+    DoublyRobust,
+    Estimate,
+    ImplicitExploration,
+    LogSmoothing,
+    SelfNormalisedDR,
+    ShrinkageDR,
+    SwitchDR,
+)
+from poem.evaluate import estimate, evaluate
+from poem.evaluation import Evaluation
 from poem.fit import Fit, fit
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad
 from poem.policy import Policy, constant_policy, load_policy, uniform_policy
+from poem.propensities import balanced, estimate_propensities
 from poem.simulate import simulate
 from poem.structures import MultiClass, MultiLabel
 from poem.supervised import logging_policy, supervised
@@ -31,14 +44,25 @@ __all__ = [
     "CRMLearner",
     "Calibration",
     "Dataset",
+    "DirectMethod",
+    "DoublyRobust",
     "Estimate",
+    "Evaluation",
     "Fit",
+    "ImplicitExploration",
+    "LogSmoothing",
     "MultiClass",
     "MultiLabel",
     "PoemError",
     "Policy",
+    "SelfNormalisedDR",
+    "ShrinkageDR",
+    "SwitchDR",
+    "balanced",
     "constant_policy",
     "estimate",
+    "estimate_propensities",
+    "evaluate",
     "fit",
     "generalization_bound",
     "load_dataset",

@@ -8,7 +8,7 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.bound import MIN_ROWS
 from poem.errors import InputError, LearningError
-from poem.estimators import Estimator
+from poem.estimators import Weighted
 from poem.log import BanditLog
 
 LossBounds = tuple[float, float] | Literal["auto"]
@@ -44,7 +44,7 @@ class Calibration:
 
 
 def calibrate(
-    log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
+    log: BanditLog, estimator: Weighted, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
 ) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     if np.ptp(log.loss) == 0.0:
@@ -52,7 +52,7 @@ def calibrate(
             f"every one of the {len(log)} training rows has the same loss ({log.loss[0]}). Collect more rows, "
             "hold out fewer, or check the column that was passed as loss or reward."
         )
-    low, high = _bounds(log.loss if held is None else np.concatenate([log.loss, held.loss]), loss_bounds)
+    low, high = loss_range(log.loss if held is None else np.concatenate([log.loss, held.loss]), loss_bounds)
     clip, rule = clip_for(log, estimator)
     scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
@@ -63,6 +63,7 @@ def calibrate(
 
 def check_learnable(log: BanditLog, force: bool = False) -> None:
     """Refuse a log from which nothing can be learnt, before any work is done."""
+    log.need_propensities()
     if len(log) < MIN_ROWS:
         raise LearningError(
             f"the log has {len(log)} rows; at least {MIN_ROWS} are needed for the bound that learning rests on. "
@@ -86,7 +87,8 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
         )
 
 
-def _bounds(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
+def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
+    """Return the bounds that were given, if they hold for the losses, or the extremes of the losses."""
     found = float(loss.min()), float(loss.max())
     if isinstance(loss_bounds, str):
         if loss_bounds != "auto":
@@ -106,7 +108,7 @@ def _bounds(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
     return low, high
 
 
-def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
+def clip_for(log: BanditLog, estimator: Weighted) -> tuple[float | None, ClipRule]:
     """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
     log_propensity = log.log_propensity
     if estimator.clip is None:

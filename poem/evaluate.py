@@ -1,12 +1,65 @@
-"""Policy × log × estimator → Estimate."""
+"""Policies × log × estimators → a table of estimates that one can decide on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy import special
 
-from poem.calibrate import clip_for
+from poem.arrays import FloatArray, IntArray
+from poem.calibrate import LossBounds, clip_for, loss_range
+from poem.diagnostics import Diagnostics, diagnose
 from poem.errors import InputError
-from poem.estimators import SNIPS, Estimate, Estimator
+from poem.estimators import (
+    IPS,
+    SNIPS,
+    DirectMethod,
+    DoublyRobust,
+    Estimate,
+    Estimator,
+    ImplicitExploration,
+    LogSmoothing,
+    Rows,
+    SelfNormalisedDR,
+    ShrinkageDR,
+    SwitchDR,
+    Weighted,
+)
+from poem.estimators.base import Terms, UnitSums, standard_error
+from poem.evaluation import Evaluation, Line
+from poem.intervals import (
+    METHODS,
+    Method,
+    Replicates,
+    bca,
+    bernstein,
+    bootstrap,
+    check_level,
+    clopper_pearson,
+    normal,
+    student,
+    truncated,
+)
+from poem.judged import Judged, judge_all
+from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.log import BanditLog
+from poem.model_values import Model, expectations, model_for, unsupported_share
 from poem.policy import Policy
+from poem.propensities import balanced
+
+ALL: dict[str, Estimator] = {
+    "IPS": IPS(None),
+    "clipped IPS": IPS("auto"),
+    "SNIPS": SNIPS(None),
+    "DM": DirectMethod(),
+    "DR": DoublyRobust(),
+    "SNDR": SelfNormalisedDR(),
+    "SWITCH-DR": SwitchDR(),
+    "DRos": ShrinkageDR(),
+    "IX": ImplicitExploration(),
+    "LS": LogSmoothing(),
+}
 
 
 def estimate(policy: Policy, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
@@ -14,15 +67,326 @@ def estimate(policy: Policy, log: BanditLog, estimator: Estimator | None = None)
 
     Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
     the log does not cover counts as bad, not as good. Rows of one group, or of one context if there are
-    no groups, are not taken to be independent.
+    no groups, are not taken to be independent. :func:`evaluate` does more.
     """
     if not isinstance(policy, Policy) or not isinstance(log, BanditLog):
         raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
-    chosen = SNIPS(clip=None) if estimator is None else estimator
-    chosen = chosen.with_clip(clip_for(log, chosen)[0])
-    log_ratio = policy.log_prob_of(log) - log.log_propensity
+    log.need_propensities()
+    chosen = _calibrated(SNIPS(clip=None) if estimator is None else estimator, log)
     worst = float(np.max(log.loss))
-    around_worst = chosen.estimate(log_ratio, log.loss - worst, log.units())
-    return around_worst.rescaled(worst - 1.0, worst)
+    rows = Rows(policy.log_prob_of(log) - log.log_propensity, log.loss - worst, log.log_propensity)
+    return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst)
+
+
+def evaluate(
+    policies: Any,
+    log: BanditLog,
+    estimators: Any = "all",
+    *,
+    interval: Method = "t",
+    level: float = 0.95,
+    against: str = "logged",
+    model: Any = "linear",
+    folds: int = 2,
+    loggers: Mapping[Any, Any] | None = None,
+    loss_bounds: LossBounds = "auto",
+    replicates: int = 1000,
+    n_jobs: int | None = -1,
+    seed: int = 0,
+) -> Evaluation:
+    """Say how policies would have done on a log that they were not trained on, and whether to believe it.
+
+    Parameters
+    ----------
+    policies : policy, list, or dict of names and policies
+        poem's own; any object with ``predict_proba(X)``; an array of the probabilities of the logged outputs
+        (n,), or of all classes (n, k).
+    log : BanditLog
+    estimators : "all", names, or Estimators
+        Of IPS, clipped IPS, SNIPS, DM, DR, SNDR, SWITCH-DR, DRos, IX and LS.
+    interval : "t", "normal", "bootstrap", "bernstein", "truncated" or "clopper-pearson"
+        Student's t or normal by the delta method; BCa; empirical Bernstein, for clipped estimators; the
+        truncated bound of Thomas et al. (2015), for IPS; Clopper and Pearson's, as if weights were equal, for IPS.
+        Bernstein's and the truncated one hold for any n.
+    level : float
+    against : "logged" or a policy's name
+        What the differences are to: the logged losses themselves, or another policy.
+    model : "linear", a scikit-learn regressor, or None
+        What DM and DR rest on; a regressor is for classes.
+    folds : int
+        A row's loss is predicted by a model that has not seen its fold.
+    loggers : dict, optional
+        The policies of a log of several loggers: estimates then use the balanced weights of
+        :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.
+    loss_bounds : (lowest, highest) or "auto"
+        What a loss can be. ``"auto"`` takes the extremes of the log; bounds for any n hold for losses within them.
+    replicates : int
+        Of the bootstrap.
+    n_jobs, seed
+        Threads, and the seed of folds and bootstrap.
+    """
+    check_level(level)
+    if interval not in METHODS:
+        raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
+    if not isinstance(log, BanditLog):
+        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+    whole = log if loggers is None else balanced(log, loggers)
+    whole.need_propensities()
+    judged = judge_all(policies, log)
+    known = ["logged", *(policy.name for policy in judged)]
+    if against not in known:
+        raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
+    chosen = _estimators(estimators)
+    if not isinstance(n_jobs, int | None):
+        raise InputError(f"n_jobs must be such as 2, or -1 for all cores; found {n_jobs!r}.")
+    threads = Threads(count_threads(n_jobs))
+    with OneBlasThread():
+        several = int(log.units().max()) > 0  # one unit alone cannot be left out of a model
+        usable = model is not None and several and any(policy.has_marginals for policy in judged)
+        wanted = any(estimator.needs_model for estimator in chosen.values())
+        fitted = model_for(log, model, folds, seed, threads) if usable and wanted else None
+        options = (threads, interval, level, replicates, seed, loss_range(log.loss, loss_bounds))
+        found = _Work(whole, fitted, *options).evaluated(judged, chosen, against)
+        if log.logger is None or log.propensities == "missing":
+            return found
+        alone = {}
+        for name in np.unique(log.logger).tolist():
+            rows = np.flatnonzero(log.logger == name)
+            part = None if fitted is None else fitted.of_rows(rows)
+            own = [policy.of_rows(rows) for policy in judged]
+            alone[name] = _Work(log.take(rows), part, *options).evaluated(own, chosen, against)
+    return replace(found, by_logger=alone)
+
+
+def _estimators(given: Any) -> dict[str, Estimator]:
+    if isinstance(given, str) and given == "all":
+        return ALL
+    many = list(given) if isinstance(given, list | tuple | set) else [given]
+    found = {}
+    for one in many:
+        if isinstance(one, Estimator):
+            name = _name_of(one)
+            found[name if name not in found else repr(one)] = one
+        elif isinstance(one, str) and one in ALL:
+            found[one] = ALL[one]
+        else:
+            raise InputError(f"there is no estimator {one!r}; choose from {', '.join(ALL)}.")
+    if not found:
+        raise InputError(f"no estimator was given; choose from {', '.join(ALL)}.")
+    return found
+
+
+def _name_of(estimator: Estimator) -> str:
+    clipped = isinstance(estimator, Weighted) and estimator.clip is not None
+    return f"clipped {estimator.name}" if clipped else estimator.name
+
+
+def _calibrated(estimator: Estimator, log: BanditLog) -> Estimator:
+    return estimator.with_clip(clip_for(log, estimator)[0]) if isinstance(estimator, Weighted) else estimator
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One estimate of one policy, as its terms."""
+
+    estimator: Estimator
+    estimate: Estimate
+    sums: UnitSums
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class _Part:
+    """All estimates of one policy."""
+
+    name: str
+    found: dict[str, _Found]
+    diagnostics: Diagnostics
+    skipped: bool
+
+
+class _Work:
+    """What all policies share: the log around its worst loss, its units, and the model."""
+
+    def __init__(
+        self,
+        log: BanditLog,
+        model: Model | None,
+        threads: Threads,
+        interval: Method,
+        level: float,
+        replicates: int,
+        seed: int,
+        bounds: tuple[float, float],
+    ) -> None:
+        self.log, self.model, self.threads = log, model, threads
+        self.interval, self.level, self.tail = interval, level, (1.0 - level) / 2.0
+        self.replicates, self.seed = replicates, seed
+        self.worst, self.best = bounds[1], bounds[0] - bounds[1]  # the best one around the worst one
+        self.loss: FloatArray = log.loss - self.worst
+        units = log.units()
+        self.unit: IntArray | None = None if int(units.max()) + 1 == len(log) else units
+        self.logged = Terms(self.loss).by_unit(self.unit)
+
+    def judge(self, policy: Judged, estimators: dict[str, Estimator]) -> _Part:
+        rows = Rows(policy.log_prob - self.log.log_propensity, self.loss, self.log.log_propensity)
+        with_model = rows
+        if self.model is not None and policy.has_marginals:
+            predicted, expected = expectations(policy, self.log, self.model, self.threads)
+            with_model = replace(rows, predicted=predicted - self.worst, expected=expected - self.worst)
+        found = {}
+        skipped = False
+        for name, estimator in estimators.items():
+            if estimator.needs_model and with_model is rows:
+                skipped = not policy.has_marginals
+                continue
+            seen = with_model if estimator.needs_model else rows
+            ready = _calibrated(estimator, self.log).tuned(seen)
+            terms = ready.terms(seen)
+            sums = terms.by_unit(self.unit)
+            found[name] = _Found(ready, ready.summary(terms, sums, seen), sums, seen)
+        clip = clip_for(self.log, IPS("auto"))[0]
+        unsupported = unsupported_share(policy, self.log, self.threads)
+        return _Part(policy.name, found, diagnose(rows, len(self.logged), unsupported, clip), skipped)
+
+    # ---- the table ------------------------------------------------------------------------
+
+    def evaluated(self, judged: Sequence[Judged], estimators: dict[str, Estimator], against: str) -> Evaluation:
+        """Judge all policies."""
+        return self._evaluation([self.judge(policy, estimators) for policy in judged], against)
+
+    def _evaluation(self, parts: Sequence[_Part], against: str) -> Evaluation:
+        base = next((part for part in parts if part.name == against), None)
+        columns = [found.sums for part in parts for found in part.found.values()] + [self.logged]
+        drawn = None
+        if self.interval == "bootstrap":
+            drawn = bootstrap(columns, self.replicates, seed=self.seed, threads=self.threads)
+        place = {id(sums): position for position, sums in enumerate(columns)}
+        lines = []
+        for part in parts:
+            for name, found in part.found.items():
+                versus = None if base is None or part is base else base.found.get(name)
+                other = versus.sums if versus else (self.logged if base is None else None)
+                lines.append(self._line(part, name, found, other, versus, drawn, place))
+        mean = Estimate(
+            self.logged.value() + self.worst,
+            standard_error(self.logged.shares()),
+            len(self.log),
+            len(self.logged),
+            1.0,
+            0.0,
+            float(len(self.log)),
+        )
+        return Evaluation(
+            lines=tuple(lines),
+            diagnostics={part.name: part.diagnostics for part in parts},
+            logged=mean,
+            interval=self.interval,
+            level=self.level,
+            against=against,
+            propensities=self.log.propensities,
+            skipped=tuple(part.name for part in parts if part.skipped),
+        )
+
+    def _line(
+        self,
+        part: _Part,
+        name: str,
+        found: _Found,
+        other: UnitSums | None,
+        versus: _Found | None,
+        drawn: Replicates | None,
+        place: dict[int, int],
+    ) -> Line:
+        estimate = found.estimate
+        freedom = min(estimate.effective_n, estimate.units) - 1.0
+        low, high = self._interval(found, freedom, drawn, place)
+        difference = better = np.nan
+        ends = (np.nan, np.nan)
+        if other is not None:
+            difference, ends, better = self._difference(found, other, freedom, drawn, place)
+        bias, above = estimate.bias_bound, _above(found)
+        others = (0.0, 0.0) if versus is None else (versus.estimate.bias_bound, _above(versus))
+        return Line(
+            policy=part.name,
+            estimator=name,
+            value=estimate.value + self.worst,
+            low=low - bias + self.worst,
+            high=high + above + self.worst,
+            stderr=estimate.stderr,
+            bias_bound=bias,
+            difference=difference,
+            difference_low=ends[0] - bias - others[1],
+            difference_high=ends[1] + above + others[0],
+            probability_better=better,
+            verdict=part.diagnostics.verdict,
+            freedom=freedom,
+            bias_above=above,
+        )
+
+    def _interval(
+        self, found: _Found, freedom: float, drawn: Replicates | None, place: dict[int, int]
+    ) -> tuple[float, float]:
+        value, stderr = found.estimate.value, found.estimate.stderr
+        if not np.isfinite(value):
+            return -np.inf, np.inf
+        if drawn is not None and freedom >= 1.0 - 1e-9:
+            return drawn.interval(place[id(found.sums)], found.sums, self.tail)
+        if self.interval == "bernstein":
+            return bernstein(found.sums, self._span(found), self.tail)
+        if self.interval in ("truncated", "clopper-pearson"):
+            return self._without_moments(found)
+        if self.interval == "normal" and freedom >= 1.0 - 1e-9:
+            return normal(value, stderr, self.tail)
+        return student(value, stderr, freedom, self.tail)
+
+    def _span(self, found: _Found) -> float:
+        """Return how far apart two rows' terms of a clipped mean can be; unbounded for other estimators."""
+        estimator, rows = found.estimator, found.rows
+        if isinstance(estimator, IPS) and estimator.clip is not None:
+            return float(np.exp(estimator.log_clip)) * -self.best
+        if type(estimator) is DoublyRobust and estimator.clip is not None:
+            predicted, expected = rows.model
+            reach = max(float(predicted.max()) - self.best, -float(predicted.min()))
+            return float(np.ptp(expected)) + 2.0 * float(np.exp(estimator.log_clip)) * reach
+        return np.inf
+
+    def _without_moments(self, found: _Found) -> tuple[float, float]:
+        """Bound the gain over the worst loss, which is from 0 to the weight times the range of the loss."""
+        if found.estimator != IPS(None):
+            return -np.inf, np.inf
+        best = self.best
+        if best == 0.0:
+            return 0.0, 0.0
+        size = len(self.log) / len(found.sums)
+        gain, weight = -found.sums.top, Terms(found.rows.ratio).by_unit(self.unit).top
+        if self.interval == "clopper-pearson":
+            low, high = clopper_pearson(-gain / (best * size), weight / size, self.tail)
+            return best * high, best * low
+        cost = -best * weight - gain
+        return best + truncated(cost, self.tail, self.seed) / size, -truncated(gain, self.tail, self.seed) / size
+
+    def _difference(
+        self, found: _Found, other: UnitSums, freedom: float, drawn: Replicates | None, place: dict[int, int]
+    ) -> tuple[float, tuple[float, float], float]:
+        value = found.estimate.value - other.value()
+        if not np.isfinite(value):
+            return np.nan, (-np.inf, np.inf), np.nan
+        if drawn is not None:
+            replicates = drawn.values[:, place[id(found.sums)]] - drawn.values[:, place[id(other)]]
+            ends = bca(replicates, value, found.sums.left_out() - other.left_out(), self.tail)
+            return value, ends, float(np.mean(replicates < 0.0))
+        stderr = standard_error(found.sums.shares() - other.shares())
+        if stderr == 0.0:
+            return value, (value, value), 0.5 if value == 0.0 else float(value < 0.0)
+        better = float(special.stdtr(max(freedom, 1.0), -value / stderr)) if freedom >= 1.0 - 1e-9 else np.nan
+        if self.interval == "normal":
+            return value, normal(value, stderr, self.tail), better
+        return value, student(value, stderr, freedom, self.tail), better
+
+
+def _above(found: _Found) -> float:
+    """Return how far the true loss can be above the estimate because weights were held back."""
+    return 0.0 if found.estimator.pessimistic else found.estimate.bias_bound

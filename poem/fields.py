@@ -40,7 +40,8 @@ def checked_log_propensity(propensity: Any, log_propensity: Any, n: int) -> Floa
     if propensity is None and log_propensity is None:
         raise LogError(
             "propensity is missing: the probability with which the logging policy chose each output. "
-            "It is never guessed. Log it, or compute it from the logging policy and pass propensity=."
+            "It is never guessed. Log it, or compute it from the logging policy and pass propensity=; if that "
+            "cannot be, pass propensity='missing' and see poem.estimate_propensities."
         )
     if log_propensity is not None:
         logs = _vector(log_propensity, "log_propensity", n)
@@ -81,17 +82,17 @@ def checked_context(context: Any, n_contexts: int, n: int) -> IntArray:
     return array.astype(np.int64)
 
 
-def checked_group(group: Any, n: int) -> AnyArray:
-    """Return the group of each row."""
+def checked_group(group: Any, n: int, name: str = "group") -> AnyArray:
+    """Return the group, or the logger, of each row."""
     array = np.asarray(group)
     if array.shape != (n,):
-        raise LogError(f"group must have one value for each of the {n} rows of y; found shape {array.shape}.")
+        raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
     if array.dtype == object and any(value is None for value in array.tolist()):
-        raise LogError("group must not be None. Give rows without a group a group of their own.")
+        raise LogError(f"{name} must not be None. Give rows without a {name} a {name} of their own.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise LogError("group must not be NaN. Give rows without a group a group of their own.")
+        raise LogError(f"{name} must not be NaN. Give rows without a {name} a {name} of their own.")
     try:
         np.unique(array)
     except TypeError as error:
-        raise LogError(f"group mixes types that cannot be ordered ({error}). Convert it to strings.") from error
+        raise LogError(f"{name} mixes types that cannot be ordered ({error}). Convert it to strings.") from error
     return array

@@ -13,7 +13,7 @@ from poem.arrays import FloatArray
 from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, clip_for
 from poem.checkpoint import Checkpoint, fingerprint
 from poem.errors import InputError, MismatchError
-from poem.estimators import IPS, SNIPS, Estimate, Estimator
+from poem.estimators import IPS, SNIPS, Estimate, Estimator, Objective, Rows, Weighted
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.layout import Layout
 from poem.log import BanditLog
@@ -62,6 +62,11 @@ class Fit:
         lines = [
             str(self.policy),
             f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}; {self.calibration}",
+            *(
+                ["propensities are estimated, not logged"]
+                if self.policy.training.get("propensities") == "estimated"
+                else []
+            ),
             str(self.table),
         ]
         if self.logged is not None and self.chosen.validation is not None:
@@ -75,7 +80,7 @@ def fit(
     log: BanditLog,
     structure: Structure | None = None,
     *,
-    estimator: Estimator | None = None,
+    estimator: Objective | None = None,
     lam: Lam = "auto",
     l2: float = 0.0,
     optimizer: Optimizer | None = None,
@@ -98,7 +103,7 @@ def fit(
     log : BanditLog
     structure : Structure, optional
         Inferred from y: (n, q) of 0/1 is MultiLabel, (n,) is MultiClass.
-    estimator : Estimator, optional
+    estimator : Objective, optional
         The risk to minimise; ``IPS()`` by default, ``SNIPS()`` gives Norm-POEM.
     lam : "auto", float or sequence of float
         λ of the variance penalty on the scaled loss. ``"auto"`` tries c·λ* for c = 1e-6 … 1 (POEM);
@@ -159,6 +164,7 @@ def fit(
         "fit_intercept": fit_intercept,
         "seed": seed,
         "start": "zero" if start is None else "given",
+        "propensities": "estimated" if "estimated" in (train.propensities, held and held.propensities) else "logged",
     }
     begin = _start_weights(start, train, structure, fit_intercept)
     work = _Work(
@@ -207,7 +213,7 @@ def _checked_structure(structure: Structure | None, log: BanditLog) -> Structure
 def _check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, seed: Any, n_jobs: Any) -> None:
     for name, value, kind, example in (
         ("log", log, BanditLog, "poem.BanditLog(X, y, loss=…, propensity=…)"),
-        ("estimator", estimator, Estimator | None, "poem.IPS()"),
+        ("estimator", estimator, Objective | None, "poem.IPS()"),
         ("optimizer", optimizer, Optimizer | None, "poem.LBFGS()"),
         ("n_jobs", n_jobs, int | None, "2, or -1 for all cores"),
     ):
@@ -220,8 +226,12 @@ def _check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, seed: Any, n
 
 
 def _judge(select_by: str | Estimator, train: BanditLog) -> Estimator:
+    if isinstance(select_by, Weighted):
+        select_by = select_by.with_clip(clip_for(train, select_by)[0])
     if isinstance(select_by, Estimator):
-        return select_by.with_clip(clip_for(train, select_by)[0])
+        if select_by.needs_model:
+            raise InputError(f"select_by must do without a loss model; found {select_by!r}. Use 'ips' or 'snips'.")
+        return select_by
     named: dict[str, Estimator] = {"ips": IPS(clip=None), "snips": SNIPS(clip=None)}
     if select_by not in named:
         raise InputError(f"select_by must be 'ips', 'snips' or an estimator; found {select_by!r}.")
@@ -233,6 +243,7 @@ def _hold_out(log: BanditLog, validation: float | BanditLog | None, seed: int) -
         return log, None
     if isinstance(validation, BanditLog):
         alike = ("labels", "n_features", "feature_names")
+        validation.need_propensities()
         if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
             raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
         return log, validation
@@ -299,7 +310,7 @@ class _Work:
     held: "_Held | None"
     train: BanditLog
     calibration: Calibration
-    estimator: Estimator
+    estimator: Objective
     judge: Estimator
     optimizer: Optimizer
     l2: float
@@ -383,7 +394,8 @@ class _Work:
     def _valued(self, estimator: Estimator, log_ratio: FloatArray) -> Estimate:
         assert self.held is not None
         layout, scale = self.held.layout, self.calibration
-        found = estimator.estimate(log_ratio, scale.scale(layout.loss), self.held.units)
+        rows = Rows(log_ratio, scale.scale(layout.loss), layout.log_propensity)
+        found = estimator.judge(rows, self.held.units)
         return found.rescaled(scale.loss_low, scale.loss_high)
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from poem.arrays import AnyArray, FloatArray
 from poem.calibrate import LossBounds
 from poem.errors import InputError, LogError
-from poem.estimators import SNIPS, Estimator
+from poem.estimators import SNIPS, Estimator, Objective
 from poem.evaluate import estimate
 from poem.fit import Lam, fit
 from poem.log import BanditLog
@@ -37,7 +37,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def __init__(
         self,
         *,
-        estimator: Estimator | None = None,
+        estimator: Objective | None = None,
         lam: Lam = "auto",
         l2: float = 0.0,
         optimizer: Optimizer | None = None,

@@ -13,6 +13,8 @@ from poem.fields import checked_context, checked_group, checked_log_propensity, 
 from poem.matrix import Matrix, as_matrix, is_sparse
 from poem.outputs import Labels, encode
 
+Propensities = Literal["logged", "estimated", "missing"]
+
 
 class BanditLog:
     """A log of decisions: context x, logged output y, its loss, and its propensity.
@@ -27,11 +29,14 @@ class BanditLog:
     loss, reward : (n,) array
         Exactly one of them. Lower losses are better; a reward is negated here and nowhere else.
     propensity, log_propensity : (n,) array
-        Exactly one of them: the probability with which the logging policy chose ``y``.
+        Exactly one of them: the probability with which the logging policy chose ``y``. Where it was not
+        logged, ``propensity="missing"`` says so; :func:`poem.estimate_propensities` is then the next step.
     context : (n,) array of int, optional
         Which row of ``X`` each decision saw.
     group : (n,) array, optional
         Rows of one group (a user, a session) are not independent; splits keep them together.
+    logger : (n,) array, optional
+        Which of several logging policies chose each row; see :func:`poem.balanced`.
     labels : sequence, optional
         All possible classes, or the names of the label columns. Found in ``y`` if not given.
     feature_names : sequence of str, optional
@@ -39,8 +44,10 @@ class BanditLog:
 
     Attributes
     ----------
-    X, y, loss, log_propensity, context, group, labels, feature_names
+    X, y, loss, log_propensity, context, group, logger, labels, feature_names
         The same, checked; ``y`` as codes (0/1 columns, or positions in ``labels``).
+    propensities : "logged", "estimated" or "missing"
+        Where ``log_propensity`` comes from.
     """
 
     X: Matrix
@@ -49,10 +56,23 @@ class BanditLog:
     log_propensity: FloatArray
     context: IntArray
     group: AnyArray | None
+    logger: AnyArray | None
     labels: Labels
     feature_names: tuple[str, ...] | None
+    propensities: Propensities
 
-    __slots__ = ("X", "context", "feature_names", "group", "labels", "log_propensity", "loss", "y")
+    __slots__ = (
+        "X",
+        "context",
+        "feature_names",
+        "group",
+        "labels",
+        "log_propensity",
+        "logger",
+        "loss",
+        "propensities",
+        "y",
+    )
 
     def __init__(
         self,
@@ -65,6 +85,7 @@ class BanditLog:
         log_propensity: Any = None,
         context: Any = None,
         group: Any = None,
+        logger: Any = None,
         labels: Sequence[Any] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
@@ -74,14 +95,19 @@ class BanditLog:
         n = len(codes)
         if n == 0:
             raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
+        missing = isinstance(propensity, str) and propensity == "missing" and log_propensity is None
         self._set(
             X=_frozen_matrix(matrix),
             # Copies: a later change of the caller's columns must not reach the log. X is shared.
             y=frozen(codes.copy()),
             loss=frozen(checked_loss(loss, reward, n).copy()),
-            log_propensity=frozen(checked_log_propensity(propensity, log_propensity, n)),
+            log_propensity=frozen(
+                np.full(n, np.nan) if missing else checked_log_propensity(propensity, log_propensity, n)
+            ),
+            propensities="missing" if missing else "logged",
             context=frozen(checked_context(context, matrix.shape[0], n)),
             group=None if group is None else frozen(checked_group(group, n).copy()),
+            logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
             labels=known,
             feature_names=names,
         )
@@ -129,16 +155,44 @@ class BanditLog:
     def __repr__(self) -> str:
         kind = f"CSR, {self.X.nnz / max(1, self.n_contexts):.1f} non-zeros a row" if is_sparse(self.X) else "dense"
         output = f"{len(self.labels)} yes/no labels" if self.y.ndim == 2 else f"one of {len(self.labels)} classes"
-        p = np.exp(np.quantile(self.log_propensity, [0.0, 0.5, 1.0]))
         lines = [
             f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
             f"  output      {output}: {_shorten(self.labels)}",
             f"  loss        mean {self.loss.mean():.4g}, from {self.loss.min():.4g} to {self.loss.max():.4g}",
-            f"  propensity  median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}",
+            f"  propensity  {self._about_propensities()}",
         ]
         if self.group is not None:
             lines.append(f"  group       {len(np.unique(self.group)):,} groups")
+        if self.logger is not None:
+            lines.append(f"  logger      {_shorten(np.unique(self.logger).tolist())}")
         return "\n".join(lines)
+
+    def _about_propensities(self) -> str:
+        if self.propensities == "missing":
+            return "missing"
+        p = np.exp(np.quantile(self.log_propensity, [0.0, 0.5, 1.0]))
+        return f"{self.propensities}: median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}"
+
+    def with_propensities(self, log_propensity: FloatArray, source: Propensities) -> "BanditLog":
+        """Return the same log with other propensities, and where they come from."""
+        checked = checked_log_propensity(None, log_propensity, len(self))
+        return self._with(log_propensity=frozen(checked), propensities=source)
+
+    def with_groups(self, group: Any) -> "BanditLog":
+        """Return the same log with other groups: rows of one group are not taken to be independent."""
+        return self._with(group=None if group is None else frozen(checked_group(group, len(self)).copy()))
+
+    def with_loggers(self, logger: Any) -> "BanditLog":
+        """Return the same log with a name for the logger of each row."""
+        return self._with(logger=None if logger is None else frozen(checked_group(logger, len(self), "logger").copy()))
+
+    def need_propensities(self) -> None:
+        """Raise if the log has none."""
+        if self.propensities == "missing":
+            raise LogError(
+                "this log has no propensities, and they are never guessed silently. Estimate them in a step of its "
+                "own, poem.estimate_propensities(log), and read what that says about them."
+            )
 
     # ---- parts ----------------------------------------------------------------------------
 
@@ -160,8 +214,8 @@ class BanditLog:
         if len(chosen) == 0:
             raise LogError("the log is empty: no rows were taken. Take at least one row.")
         per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
-        group = None if self.group is None else frozen(self.group[chosen])
-        return self._with(group=group, **per_row)
+        named = {name: getattr(self, name) for name in ("group", "logger")}
+        return self._with(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
 
     def split(
         self,
@@ -207,15 +261,15 @@ class BanditLog:
         first = logs[0]
         for log in logs[1:]:
             _check_same_kind(first, log)
-        per_row = {
+        per_row: dict[str, AnyArray | None] = {
             name: frozen(np.concatenate([getattr(log, name) for log in logs]))
             for name in ("y", "loss", "log_propensity")
         }
-        group = None
-        if first.group is not None:
-            group = frozen(np.concatenate([log.group for log in logs if log.group is not None]))
+        for name in ("group", "logger"):
+            columns = [getattr(log, name) for log in logs]
+            per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
         X, context = _joined_contexts(logs)
-        return first._with(X=X, context=context, group=group, **per_row)
+        return first._with(X=X, context=context, **per_row)
 
     def deduplicated(self) -> "BanditLog":
         """Return the same log with equal contexts stored once."""
@@ -233,7 +287,11 @@ class BanditLog:
 
     def units(self) -> IntArray:
         """Return which independent unit each row belongs to: its group, or its context if there are no groups."""
-        return _numbered(self.context if self.group is None else self.group)
+        if self.group is not None:
+            return _numbered(self.group)
+        seen = np.bincount(self.context, minlength=self.n_contexts) > 0
+        number: IntArray = (np.cumsum(seen) - 1)[self.context]
+        return number
 
     def rows_by_context(self) -> tuple[IntArray, IntArray]:
         """Return ``(order, starts)``: ``order[starts[c]:starts[c + 1]]`` are the rows of context c."""
@@ -287,6 +345,12 @@ def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
         "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
         "kind of y": (first.y.ndim, other.y.ndim, first.y.ndim == other.y.ndim),
         "groups": (first.group is not None, other.group is not None, (first.group is None) == (other.group is None)),
+        "loggers": (
+            first.logger is not None,
+            other.logger is not None,
+            (first.logger is None) == (other.logger is None),
+        ),
+        "propensities": (first.propensities, other.propensities, first.propensities == other.propensities),
     }
     for what, (one, two, same) in pairs.items():
         if not same:

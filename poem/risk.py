@@ -7,7 +7,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import InputError
-from poem.estimators.base import Estimator, Point
+from poem.estimators.base import Objective, Point
 from poem.kernel import Threads
 from poem.layout import Layout, Piece
 from poem.structures.linear import RowGradient
@@ -25,7 +25,7 @@ class Risk:
         The training rows; shared by all risks over the same rows.
     loss : (n,) array
         The scaled loss of each row, in the layout's order.
-    estimator : Estimator
+    estimator : Objective
         With its clip set.
     lam, l2 : float
         λ of the variance penalty and the strength of the l2 penalty.
@@ -35,7 +35,7 @@ class Risk:
         self,
         layout: Layout,
         loss: FloatArray,
-        estimator: Estimator,
+        estimator: Objective,
         *,
         lam: float = 0.0,
         l2: float = 0.0,

@@ -7,7 +7,7 @@ import pytest
 from finite_differences import numeric_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from poem.arrays import frozen
 from poem.structures import MultiClass, MultiLabel
@@ -154,3 +154,46 @@ def test_contexts_without_rows_get_no_gradient():
         pulled = structure.pull_back(scores, y, frozen(np.array([0, 0, 1, 1])), frozen(np.ones(1)))
         assert not np.any(pulled[[0, 2]])
         assert np.any(pulled[1])
+
+
+# ---- chosen and spread ----------------------------------------------------------------------------
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_an_output_collects_the_scores_that_it_chooses(structure, scale, seed):
+    # Four rows in six contexts: at least two contexts have none.
+    scores = scores_of(structure, 6, scale, seed)
+    y, starts = random_rows(structure, 6, 4, seed)
+    one_hot = y if y.ndim == 2 else np.eye(structure.n_scores)[y]
+    context = np.repeat(np.arange(6), np.diff(starts))
+    expected = [sum(scores[c, j] for j in np.flatnonzero(row)) for c, row in zip(context, one_hot, strict=True)]
+    np.testing.assert_allclose(structure.chosen(scores, y, starts), expected, rtol=1e-12, atol=1e-12 * scale)
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_log_prob_is_what_an_output_collects_less_log_z(structure, scale, seed):
+    scores = scores_of(structure, 6, scale, seed)
+    outputs = all_outputs(structure)
+    collected = scores @ (outputs if outputs.ndim == 2 else np.eye(structure.n_scores)).T
+    log_z = special.logsumexp(collected, axis=1)
+    y, starts = random_rows(structure, 6, 9, seed)
+    whole = structure.log_prob(scores, y, starts) + np.repeat(log_z, np.diff(starts))
+    np.testing.assert_allclose(structure.chosen(scores, y, starts), whole, rtol=1e-10, atol=1e-10)
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_spread_is_the_transpose_of_chosen(structure, scale, seed):
+    scores = scores_of(structure, 6, scale, seed)
+    y, starts = random_rows(structure, 6, 4, seed)
+    coef = frozen(np.random.default_rng(seed).normal(size=4))
+    spread = structure.spread(coef, y, starts)
+    assert spread.shape == scores.shape
+    assert not np.any(spread[np.diff(starts) == 0])
+    forward, back = structure.chosen(scores, y, starts) @ coef, np.vdot(scores, spread)
+    np.testing.assert_allclose(forward, back, rtol=1e-10, atol=1e-12 * scale)

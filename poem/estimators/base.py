@@ -1,9 +1,13 @@
-"""What an estimator is: a smooth function of a few sums over the rows of a log.
+"""What an estimator is.
 
-The rows enter through their importance ratios r = h(y|x)/p alone. An estimator adds up a few terms
-of (r, loss), turns the sums into a value with its standard error, and says how both move with the
-sums. So one object serves evaluation (read it), L-BFGS (differentiate it), AdaGrad (freeze its
-slopes for an epoch) and any sharding (add the sums).
+To judge a policy, an estimator turns the rows of a log into terms: its value is the mean of ``base`` plus
+the ratio Σtop/Σbottom, and that form alone is what standard errors, the bootstrap and paired
+differences know of it.
+
+To learn, an :class:`Objective` is a smooth function of a few sums over the rows, which enter through
+their importance ratios r = h(y|x)/p alone. It says how value and standard error move with the sums. So one
+object serves evaluation (read it), L-BFGS (differentiate it), AdaGrad (freeze its slopes for an epoch)
+and any sharding (add the sums).
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +33,9 @@ class Estimate:
 
     ``n`` rows came in ``units`` independent ones (groups, or contexts that repeat). ``mean_weight`` is
     the mean importance ratio (about 1 when the policy is supported by the log), ``clipped_share`` the
-    share of rows at the clip, ``effective_n`` is (Σr)²/Σr². Where no row supports the policy, the value is NaN.
+    share of rows at the clip, ``effective_n`` is (Σr)²/Σr². ``bias_bound`` is how far clipping or
+    shrinking weights has moved the value, with two standard errors of that. Where no row supports the
+    policy, the value is NaN.
     """
 
     value: float
@@ -39,6 +45,7 @@ class Estimate:
     mean_weight: float
     clipped_share: float
     effective_n: float
+    bias_bound: float = 0.0
 
     @property
     def weight_stderr(self) -> float:
@@ -62,7 +69,10 @@ class Estimate:
 
     def rescaled(self, low: float, high: float) -> "Estimate":
         """Translate an estimate of the loss scaled to [−1, 0] back to [low, high]."""
-        return replace(self, value=high + (high - low) * self.value, stderr=(high - low) * self.stderr)
+        span = high - low
+        return replace(
+            self, value=high + span * self.value, stderr=span * self.stderr, bias_bound=span * self.bias_bound
+        )
 
     def __str__(self) -> str:
         low, high = self.interval()
@@ -88,15 +98,174 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """What an estimator may know of the rows of a log, under one policy.
+
+    Attributes
+    ----------
+    log_ratio : (n,)
+        log h(y|x) − log p of the logged outputs.
+    loss : (n,)
+        The logged loss, around the worst one: at most 0.
+    log_propensity : (n,), optional
+    predicted, expected : (n,), optional
+        A loss model's prediction for the logged output, and its mean under the policy, on the same scale.
+    """
+
+    log_ratio: FloatArray
+    loss: FloatArray
+    log_propensity: FloatArray | None = None
+    predicted: FloatArray | None = None
+    expected: FloatArray | None = None
+
+    @cached_property
+    def ratio(self) -> FloatArray:
+        """The importance ratios, unclipped."""
+        return np.exp(np.minimum(self.log_ratio, LARGEST_LOG_RATIO))
+
+    @property
+    def model(self) -> tuple[FloatArray, FloatArray]:
+        """The loss model's (predicted, expected)."""
+        if self.predicted is None or self.expected is None:
+            raise InputError("this estimator needs a loss model, and none was given. Use poem.evaluate with model=.")
+        return self.predicted, self.expected
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The parts of an estimate: constant + mean(base) + Σtop/Σbottom; no ``bottom`` means 1 a row.
+
+    ``held`` is how much less each row says than it would with its whole weight, because that was clipped or shrunk.
+    """
+
+    top: FloatArray
+    bottom: FloatArray | None = None
+    base: FloatArray | None = None
+    constant: float = 0.0
+    held: FloatArray | None = None
+
+    def by_unit(self, unit: IntArray | None) -> "UnitSums":
+        """Add up the terms of the rows of each independent unit."""
+
+        def added(values: FloatArray) -> FloatArray:
+            return values if unit is None else np.bincount(unit, values).astype(np.float64)
+
+        count = added(np.ones(len(self.top)))
+        bottom = count if self.bottom is None else added(self.bottom)
+        base = None if self.base is None else added(self.base)
+        held = None if self.held is None else added(self.held)
+        return UnitSums(count, added(self.top), bottom, base, self.constant, held)
+
+
+@dataclass(frozen=True)
+class UnitSums:
+    """The terms of an estimate, added up within each independent unit."""
+
+    count: FloatArray
+    top: FloatArray
+    bottom: FloatArray
+    base: FloatArray | None
+    constant: float
+    held: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def value(self) -> float:
+        """Return the estimate; NaN where no row supports it."""
+        bottom = float(self.bottom.sum())
+        if bottom <= 0.0:
+            return np.nan
+        base = 0.0 if self.base is None else float(self.base.sum() / self.count.sum())
+        return self.constant + base + float(self.top.sum()) / bottom
+
+    def shares(self) -> FloatArray:
+        """Return each unit's share in the error of the value (the delta method); they add up to 0."""
+        bottom = self.bottom.sum()
+        share: FloatArray = (self.top - self.top.sum() / bottom * self.bottom) / bottom
+        if self.base is None:
+            return share
+        n = self.count.sum()
+        whole: FloatArray = share + (self.base - self.base.sum() / n * self.count) / n
+        return whole
+
+    def left_out(self) -> FloatArray:
+        """Return the estimate without each of the units (the jackknife)."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # what one unit alone supports has no value without it
+            rest: FloatArray = self.constant + (self.top.sum() - self.top) / (self.bottom.sum() - self.bottom)
+        if self.base is None:
+            return rest
+        whole: FloatArray = rest + (self.base.sum() - self.base) / (self.count.sum() - self.count)
+        return whole
+
+
+def standard_error(shares: FloatArray) -> float:
+    """Return the standard error of a value from its units' shares; unbounded for one unit."""
+    units = len(shares)
+    return float(np.sqrt(units / (units - 1) * (shares @ shares))) if units > 1 else np.inf
+
+
+@dataclass(frozen=True)
 class Estimator(ABC):
-    """An off-policy estimator. ``clip`` bounds the ratios: a number M, None, or a rule.
+    """An off-policy estimator: how the rows of a log speak for a policy."""
+
+    name: ClassVar[str]
+    needs_model: ClassVar[bool] = False
+    pessimistic: ClassVar[bool] = False  # weights that are held back make losses look worse, never better
+
+    @abstractmethod
+    def terms(self, rows: Rows) -> Terms:
+        """Return the terms of the estimate."""
+
+    def tuned(self, rows: Rows) -> Self:
+        """Return the estimator with what it leaves to the data set from it."""
+        return self
+
+    def judge(self, rows: Rows, unit: IntArray | None = None) -> Estimate:
+        """Estimate the mean loss; rows with the same ``unit`` are not independent."""
+        terms = self.terms(rows)
+        return self.summary(terms, terms.by_unit(unit), rows)
+
+    def summary(self, terms: Terms, sums: UnitSums, rows: Rows) -> Estimate:
+        """Return the estimate that terms give."""
+        supported = bool(np.any(rows.ratio > 0.0))
+        value = sums.value() if supported else np.nan
+        squares = float(rows.ratio @ rows.ratio)
+        return Estimate(
+            value=value,
+            stderr=standard_error(sums.shares()) if np.isfinite(value) else np.inf,
+            n=len(rows.loss),
+            units=len(sums),
+            mean_weight=float(rows.ratio.mean()),
+            clipped_share=self.clipped_share(rows),
+            effective_n=float(rows.ratio.sum() ** 2 / squares) if squares > 0.0 else 0.0,
+            bias_bound=_mean_and_two_errors(sums),
+        )
+
+    def clipped_share(self, rows: Rows) -> float:
+        """Return the share of rows whose weight was held back."""
+        return 0.0
+
+
+def _mean_and_two_errors(sums: UnitSums) -> float:
+    """Return a bound on the mean of what was held back: the mean itself is the bias, and it is uncertain."""
+    if sums.held is None:
+        return 0.0
+    n = float(sums.count.sum())
+    mean = float(sums.held.sum()) / n
+    share = (sums.held - mean * sums.count) / n
+    return mean + 2.0 * float(np.sqrt(share @ share))
+
+
+@dataclass(frozen=True)
+class Weighted(Estimator):
+    """An estimator with clipped weights. ``clip`` bounds the ratios: a number M, None, or a rule.
 
     ``"auto"`` is the ratio of the 90th to the 10th percentile of the propensities, ``"max"`` that
     of the largest to the smallest; both are resolved by calibration on the training rows.
     """
 
     clip: Clip = "auto"
-    name: ClassVar[str]
 
     def __post_init__(self) -> None:
         if isinstance(self.clip, str):
@@ -133,6 +302,32 @@ class Estimator(ABC):
         """Return the ratios with those at the clip set to 0: the derivative of r in log h."""
         return np.where(self.clipped(ratio), 0.0, ratio)
 
+    def held(self, ratio: FloatArray, rows: Rows, what: FloatArray) -> FloatArray | None:
+        """Return what the weights above the clip would have added."""
+        return None if self.clip is None else (rows.ratio - ratio) * np.abs(what)
+
+    def held_of_ratio(self, ratio: FloatArray, rows: Rows, what: FloatArray) -> FloatArray | None:
+        """Return the same for Σr·what/Σr: what is above the clip moves it by its distance from the ratio itself."""
+        total = float(ratio.sum())
+        if self.clip is None or total <= 0.0:
+            return None
+        return self.held(ratio, rows, (what - float(ratio @ what) / total) / float(rows.ratio.mean()))
+
+    def clipped_share(self, rows: Rows) -> float:
+        return float(self.clipped(self.ratios(rows.log_ratio)).mean())
+
+    def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
+        """Estimate the mean loss from the log-ratios and losses of a log.
+
+        Rows with the same ``unit`` are not independent; their shares in the error are added up first.
+        """
+        return self.judge(Rows(log_ratio, loss), unit)
+
+
+@dataclass(frozen=True)
+class Objective(Weighted):
+    """An estimator that can be learnt with: value and standard error as functions of a few sums."""
+
     @abstractmethod
     def sums(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
         """Return this estimator's sums over some rows; those of several parts add up."""
@@ -144,31 +339,3 @@ class Estimator(ABC):
     @abstractmethod
     def point(self, sums: FloatArray, n: int) -> Point:
         """Turn the sums over n rows into value, standard error and their derivatives."""
-
-    @abstractmethod
-    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
-        """Return each row's share in the error of ``value``; the shares add up to 0."""
-
-    def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
-        """Estimate the mean loss from the log-ratios and losses of a log.
-
-        Rows with the same ``unit`` are not independent; their shares in the error are added up first.
-        """
-        ratio = self.ratios(log_ratio)
-        supported = bool(np.any(ratio > 0.0))
-        value = self.point(self.sums(ratio, loss), len(loss)).value if supported else np.nan
-        share = self.influence(ratio, loss, value) if supported else np.zeros(len(loss))
-        share = share if unit is None else np.bincount(unit, share).astype(np.float64)
-        units = len(share)
-        stderr = float(np.sqrt(units / (units - 1) * (share @ share))) if supported and units > 1 else np.inf
-        unclipped = np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO))
-        squares = float(np.sum(unclipped**2))
-        return Estimate(
-            value=value,
-            stderr=stderr,
-            n=len(loss),
-            units=units,
-            mean_weight=float(unclipped.mean()),
-            clipped_share=float(self.clipped(ratio).mean()),
-            effective_n=float(unclipped.sum() ** 2 / squares) if squares > 0.0 else 0.0,
-        )

@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.estimators.base import Estimator, Point
+from poem.estimators.base import Objective, Point, Rows, Terms
 
 
 @dataclass(frozen=True)
-class IPS(Estimator):
+class IPS(Objective):
     """The mean of uᵢ = lossᵢ·min(M, rᵢ), from Σu and Σu².
 
     The stderr is √(Var(u)/n) with Var's n − 1 (Theorem 1). Its slopes are the paper's A and B of
@@ -18,6 +18,7 @@ class IPS(Estimator):
     """
 
     name: ClassVar[str] = "IPS"
+    pessimistic: ClassVar[bool] = True
 
     def sums(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
         u = ratio * loss
@@ -40,6 +41,6 @@ class IPS(Estimator):
         scale = 1.0 / ((n - 1) * deviation * np.sqrt(n))
         return Point(mean, float(deviation / np.sqrt(n)), value_slopes, scale * np.array([-mean, 0.5]))
 
-    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
-        share: FloatArray = (ratio * loss - value) / len(loss)
-        return share
+    def terms(self, rows: Rows) -> Terms:
+        ratio = self.ratios(rows.log_ratio)
+        return Terms(ratio * rows.loss, held=self.held(ratio, rows, rows.loss))

@@ -1,16 +1,16 @@
 """Self-normalised IPS: invariant to a shift of the loss; with the variance penalty, Norm-POEM."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray
-from poem.estimators.base import Estimate, Estimator, Point
+from poem.arrays import FloatArray
+from poem.estimators.base import Objective, Point, Rows, Terms
 
 
 @dataclass(frozen=True)
-class SNIPS(Estimator):
+class SNIPS(Objective):
     """v = Σrδ/Σr, from five sums; the standard error is √(Σr²(δ − v)²)/Σr (delta method)."""
 
     name: ClassVar[str] = "SNIPS"
@@ -42,12 +42,10 @@ class SNIPS(Estimator):
         d_stderr[0] -= stderr / r
         return Point(value, stderr, value_slopes, d_stderr)
 
-    def influence(self, ratio: FloatArray, loss: FloatArray, value: float) -> FloatArray:
-        share: FloatArray = ratio * (loss - value) / ratio.sum()
-        return share
-
-    def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
+    def terms(self, rows: Rows) -> Terms:
+        ratio = self.ratios(rows.log_ratio)
         # Losses around their mean cancel exactly where the sums of raw ones leave rounding errors.
-        centre = float(loss.mean())
-        centred = super().estimate(log_ratio, loss - centre, unit)
-        return replace(centred, value=centred.value + centre)
+        centre = float(rows.loss.mean())
+        centred = rows.loss - centre
+        held = self.held_of_ratio(ratio, rows, centred)
+        return Terms(ratio * centred, bottom=ratio, constant=centre, held=held)

@@ -36,6 +36,14 @@ class Structure(ABC):
         """Return the gradient of Σᵢ coefᵢ·log h(yᵢ|xᵢ) with respect to the scores, (m, k)."""
 
     @abstractmethod
+    def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        """Return what each logged output collects of its context's scores, (n,): linear in the scores."""
+
+    @abstractmethod
+    def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        """Return the transpose of :meth:`chosen` applied to one coefficient a row, (m, k)."""
+
+    @abstractmethod
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
         """Draw one output for each context."""
 

@@ -34,6 +34,16 @@ class MultiClass(Structure):
         _pull_back(scores, y, starts, coef, out)
         return out
 
+    def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.empty(len(y))
+        _chosen(scores, y, starts, out)
+        return out
+
+    def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.zeros((len(starts) - 1, self.n_classes))
+        _spread(coef, y, starts, out)
+        return out
+
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
         cumulative = np.cumsum(self.marginals(scores), axis=1)
         draws = rng.random(len(scores)) * cumulative[:, -1]
@@ -100,5 +110,19 @@ def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArr
             scale = -coefficients / _fill_unscaled(scores[c], scores[c].max(), unscaled)
             for k in range(scores.shape[1]):
                 out[c, k] = scale * unscaled[k]
+        for i in range(starts[c], starts[c + 1]):
+            out[c, y[i]] += coef[i]
+
+
+@kernel
+def _chosen(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    for c in range(scores.shape[0]):
+        for i in range(starts[c], starts[c + 1]):
+            out[i] = scores[c, y[i]]
+
+
+@kernel
+def _spread(coef: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    for c in range(out.shape[0]):
         for i in range(starts[c], starts[c + 1]):
             out[c, y[i]] += coef[i]

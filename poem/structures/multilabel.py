@@ -36,6 +36,16 @@ class MultiLabel(Structure):
         _pull_back(scores, y, starts, coef, out)
         return out
 
+    def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.empty(len(y))
+        _chosen(scores, y, starts, out)
+        return out
+
+    def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
+        out = np.zeros((len(starts) - 1, self.n_labels))
+        _spread(coef, y, starts, out)
+        return out
+
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
         return (rng.random(scores.shape) < self.marginals(scores)).astype(np.uint8)
 
@@ -111,3 +121,21 @@ def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArr
         for label in range(q):
             probability = (1.0 if scores[c, label] >= 0.0 else small[label]) / (1.0 + small[label])
             out[c, label] = on[label] - total * probability
+
+
+@kernel
+def _chosen(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    for c in range(scores.shape[0]):
+        for i in range(starts[c], starts[c + 1]):
+            total = 0.0
+            for label in range(y.shape[1]):
+                total += scores[c, label] * y[i, label]
+            out[i] = total
+
+
+@kernel
+def _spread(coef: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    for c in range(out.shape[0]):
+        for i in range(starts[c], starts[c + 1]):
+            for label in range(y.shape[1]):
+                out[c, label] += coef[i] * y[i, label]

@@ -1,0 +1,158 @@
+"""When not to believe an off-policy estimate, in numbers and in words."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import FloatArray
+from poem.estimators import Rows
+
+Verdict = Literal["trust", "caution", "don't"]
+ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
+
+CLIPS = tuple(2.0**power for power in range(0, 11))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: its value, what it says, and why."""
+
+    name: str
+    value: float
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What speaks for and against the weights of one policy on one log.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Effective sample size, largest weight share, mean weight and its z-score against 1, clipped mass, Pareto
+        shape of the largest weights, probability on outputs that were never logged, and how far the estimate
+        moves with the clip.
+    clip_curve : tuple of (clip, value)
+        The clipped IPS estimate for several clips.
+    """
+
+    findings: tuple[Finding, ...]
+    clip_curve: tuple[tuple[float, float], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all findings."""
+        return max((finding.verdict for finding in self.findings), key=ORDER.index)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the verdict is not better."""
+        return tuple(finding.reason for finding in self.findings if finding.verdict != "trust")
+
+    def __getitem__(self, name: str) -> Finding:
+        return next(finding for finding in self.findings if finding.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "verdict": self.verdict,
+            "findings": [asdict(finding) for finding in self.findings],
+            "clip_curve": [list(point) for point in self.clip_curve],
+        }
+
+    def __str__(self) -> str:
+        return "; ".join((self.verdict, *self.reasons))
+
+
+def diagnose(rows: Rows, units: int, unsupported: float, clip: float | None) -> Diagnostics:
+    """Check the weights of a policy; ``unsupported`` is its probability on outputs that were never logged."""
+    ratio = rows.ratio
+    n, total, squares = len(ratio), float(ratio.sum()), float(ratio @ ratio)
+    effective = total**2 / squares if squares > 0.0 else 0.0
+    mean = total / n
+    stderr = float(ratio.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+    z = (mean - 1.0) / stderr if stderr > 0.0 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
+    largest = float(ratio.max()) / total if total > 0.0 else 1.0
+    clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
+    curve = _clip_curve(rows)
+    shape = pareto_k(ratio)
+    findings = (
+        _high_is_good("effective rows", effective, 30.0, 100.0, f"only {effective:.0f} of {n} rows count"),
+        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {units} independent units"),
+        _low_is_good("largest weight share", largest, 0.05, 0.2, f"one row carries {largest:.0%} of all weight"),
+        _mean_weight(mean, z),
+        _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
+        _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
+        _low_is_good(
+            "never logged", unsupported, 0.01, 0.1, f"{unsupported:.0%} of its probability is on outputs never logged"
+        ),
+        _steady(rows),
+    )
+    return Diagnostics(findings, curve)
+
+
+def _low_is_good(name: str, value: float, caution: float, bad: float, reason: str) -> Finding:
+    verdict: Verdict = "don't" if value > bad else "trust" if value <= caution else "caution"  # NaN is no trust
+    return Finding(name, value, verdict, reason)
+
+
+def _high_is_good(name: str, value: float, bad: float, caution: float, reason: str) -> Finding:
+    verdict: Verdict = "don't" if value < bad else "trust" if value >= caution else "caution"
+    return Finding(name, value, verdict, reason)
+
+
+def _mean_weight(mean: float, z: float) -> Finding:
+    far = abs(mean - 1.0)
+    reason = f"the mean weight is {mean:.3g}, {abs(z):.1f} standard errors from 1: wrong propensities or support"
+    verdict: Verdict = "don't" if abs(z) > 5.0 and far > 0.1 else "caution" if abs(z) > 3.0 else "trust"
+    return Finding("mean weight", mean, verdict, reason)
+
+
+def _clip_curve(rows: Rows) -> tuple[tuple[float, float], ...]:
+    largest = float(rows.ratio.max())
+    clips = [clip for clip in CLIPS if clip < largest] + [max(largest, 1.0)]
+    return tuple((clip, float(np.mean(np.minimum(rows.ratio, clip) * rows.loss))) for clip in clips)
+
+
+def _steady(rows: Rows) -> Finding:
+    """Say how much of the estimate hangs on the largest weights: all above the 99th percentile cut back to it."""
+    whole = float(np.mean(rows.ratio * rows.loss))
+    cut = float(np.mean(np.minimum(rows.ratio, np.quantile(rows.ratio, 0.99)) * rows.loss))
+    moved = abs(cut / whole - 1.0) if whole != 0.0 else 0.0
+    reason = f"{moved:.0%} of the estimate hangs on what the largest 1 % of weights have above the others"
+    return _low_is_good("moved by the clip", moved, 0.1, 0.5, reason)
+
+
+def pareto_k(ratio: FloatArray) -> float:
+    """Return the shape k of a generalised Pareto fit to the largest weights (Zhang & Stephens, 2009).
+
+    The mean of weights with k > ½ has no variance, and above 0.7 it cannot be relied on at any n one has
+    (Vehtari et al., 2024). Equal weights have no tail: −∞.
+    """
+    n = len(ratio)
+    size = int(min(0.2 * n, 3.0 * np.sqrt(n)))
+    if size < 5:
+        return -np.inf if np.ptp(ratio) == 0.0 else np.nan
+    largest = np.sort(np.partition(ratio, n - size - 1)[n - size - 1 :])
+    excess = largest[1:] - largest[0]
+    excess = excess[excess > 0.0]
+    if len(excess) < 5 or excess[-1] <= 1e-12 * largest[-1]:
+        return -np.inf
+    return _generalised_pareto_shape(excess / excess[-1])  # the shape does not depend on the scale
+
+
+def _generalised_pareto_shape(excess: FloatArray) -> float:
+    m = len(excess)
+    count = 30 + int(np.sqrt(m))
+    quarter = excess[int(m / 4 + 0.5) - 1]
+    grid = 1.0 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
+    theta = grid / (3.0 * quarter) + 1.0 / excess[-1]
+    theta = np.where(theta == 0.0, 1e-12, theta)  # an exponential tail is the limit, not a case of its own
+    shapes = np.array([np.mean(np.log1p(-value * excess)) for value in theta])
+    fit = m * (np.log(-theta / shapes) - shapes - 1.0)
+    mean_theta = float(theta @ special.softmax(fit))
+    k = float(np.mean(np.log1p(-mean_theta * excess)))
+    return (k * m + 0.5 * 10.0) / (m + 10.0)  # a weak prior at one half

@@ -1,0 +1,21 @@
+"""The doubly robust estimator: a loss model, corrected where the log says otherwise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from poem.estimators.base import Clip, Rows, Terms, Weighted
+
+
+@dataclass(frozen=True)
+class DoublyRobust(Weighted):
+    """The mean of E_h[m(x, ·)] + min(M, r)·(loss − m(x, y)): right if the propensities or the model are."""
+
+    clip: Clip = None
+    name: ClassVar[str] = "DR"
+    needs_model: ClassVar[bool] = True
+
+    def terms(self, rows: Rows) -> Terms:
+        predicted, expected = rows.model
+        ratio = self.ratios(rows.log_ratio)
+        error = rows.loss - predicted
+        return Terms(ratio * error, base=expected, held=self.held(ratio, rows, error))

@@ -1,0 +1,36 @@
+"""Implicit exploration: a little is added to every propensity (Neu, 2015; Gabbianelli et al., 2024)."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from poem.errors import InputError
+from poem.estimators.base import Estimator, Rows, Terms
+
+
+@dataclass(frozen=True)
+class ImplicitExploration(Estimator):
+    """IPS with the weight h/(p + γ). ``"auto"`` is γ = (median p)/√n, which vanishes as the log grows."""
+
+    gamma: float | Literal["auto"] = "auto"
+    name: ClassVar[str] = "IX"
+    pessimistic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.gamma != "auto" and not (isinstance(self.gamma, int | float) and self.gamma >= 0.0):
+            raise InputError(f"gamma must not be negative, or be 'auto'; found {self.gamma!r}.")
+
+    def tuned(self, rows: Rows) -> Self:
+        if self.gamma != "auto" or rows.log_propensity is None:
+            return self
+        middle = float(np.exp(np.median(rows.log_propensity)))
+        return replace(self, gamma=middle / np.sqrt(len(rows.loss)))
+
+    def terms(self, rows: Rows) -> Terms:
+        if rows.log_propensity is None:
+            raise InputError("IX needs the propensities themselves. Use poem.evaluate.")
+        if self.gamma == "auto":
+            return self.tuned(rows).terms(rows)
+        used = rows.ratio / (1.0 + self.gamma * np.exp(-rows.log_propensity))
+        return Terms(used * rows.loss, held=(rows.ratio - used) * -rows.loss)

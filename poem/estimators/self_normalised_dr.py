@@ -1,0 +1,21 @@
+"""The doubly robust estimator with weights that add up to one."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from poem.estimators.base import Rows, Terms
+from poem.estimators.doubly_robust import DoublyRobust
+
+
+@dataclass(frozen=True)
+class SelfNormalisedDR(DoublyRobust):
+    """The mean of E_h[m(x, ·)], plus Σr·(loss − m(x, y))/Σr."""
+
+    name: ClassVar[str] = "SNDR"
+
+    def terms(self, rows: Rows) -> Terms:
+        predicted, expected = rows.model
+        ratio = self.ratios(rows.log_ratio)
+        error = rows.loss - predicted
+        held = self.held_of_ratio(ratio, rows, error)
+        return Terms(ratio * error, bottom=ratio, base=expected, held=held)
