@@ -40,13 +40,12 @@ def read(archive: Path, logger: str, campaign: str) -> pd.DataFrame:
 
 def log_of(frame: pd.DataFrame) -> poem.BanditLog:
     """Turn a frame into a log: the context is the position, one of three."""
-    position = np.eye(3)[frame["position"] - 1]
     return poem.BanditLog(
         np.eye(3),
         frame["item_id"].to_numpy(),
         reward=frame["click"].to_numpy(),
         propensity=frame["propensity_score"].to_numpy(),
-        context=position.argmax(axis=1),
+        context=frame["position"].to_numpy() - 1,
         group=np.arange(len(frame)),  # users are not named: each row is one of its own
         labels=range(int(frame["item_id"].max()) + 1),
     )

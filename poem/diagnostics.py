@@ -6,8 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.estimators import Rows
+from poem.estimators.base import Terms, effective_number, standard_error
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
@@ -32,11 +33,11 @@ class Diagnostics:
     Attributes
     ----------
     findings : tuple of Finding
-        Effective sample size, largest weight share, mean weight and its z-score against 1, clipped mass, Pareto
-        shape of the largest weights, probability on outputs that were never logged, and how far the estimate
-        moves with the clip.
+        Effective number of independent units, largest weight share, mean weight and its z-score against 1,
+        clipped mass, Pareto shape of the largest weights, probability on outputs that were never logged, and
+        how far the estimate moves with the clip.
     clip_curve : tuple of (clip, value)
-        The clipped IPS estimate for several clips.
+        The clipped IPS estimate for several clips, around the worst loss.
     """
 
     findings: tuple[Finding, ...]
@@ -67,31 +68,36 @@ class Diagnostics:
         return "; ".join((self.verdict, *self.reasons))
 
 
-def diagnose(rows: Rows, units: int, unsupported: float, clip: float | None) -> Diagnostics:
-    """Check the weights of a policy; ``unsupported`` is its probability on outputs that were never logged."""
-    ratio = rows.ratio
-    n, total, squares = len(ratio), float(ratio.sum()), float(ratio @ ratio)
-    effective = total**2 / squares if squares > 0.0 else 0.0
+def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip: float | None) -> Diagnostics:
+    """Check the weights of a policy, unit by unit.
+
+    ``unsupported`` is its probability on outputs that were never logged, None if that is not known.
+    """
+    ratio, weights = rows.ratio, rows.weights(unit)
+    n, units, total = len(ratio), len(weights), float(ratio.sum())
+    effective = effective_number(weights)
     mean = total / n
-    stderr = float(ratio.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
-    z = (mean - 1.0) / stderr if stderr > 0.0 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
-    largest = float(ratio.max()) / total if total > 0.0 else 1.0
+    stderr = standard_error(Terms(ratio).by_unit(unit).shares())
+    z = (mean - 1.0) / stderr if stderr > 1e-12 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
+    largest = float(weights.max()) / total if total > 0.0 else 1.0
     clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
     curve = _clip_curve(rows)
-    shape = pareto_k(ratio)
+    shape = pareto_k(weights)
     findings = (
-        _high_is_good("effective rows", effective, 30.0, 100.0, f"only {effective:.0f} of {n} rows count"),
+        _high_is_good(
+            "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
+        ),
         _high_is_good("independent units", float(units), 2.0, 30.0, f"only {units} independent units"),
-        _low_is_good("largest weight share", largest, 0.05, 0.2, f"one row carries {largest:.0%} of all weight"),
+        _low_is_good("largest weight share", largest, 0.05, 0.2, f"one unit carries {largest:.0%} of all weight"),
         _mean_weight(mean, z),
         _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
         _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
-        _low_is_good(
-            "never logged", unsupported, 0.01, 0.1, f"{unsupported:.0%} of its probability is on outputs never logged"
-        ),
         _steady(rows),
     )
-    return Diagnostics(findings, curve)
+    if unsupported is None:
+        return Diagnostics(findings, curve)
+    reason = f"{unsupported:.0%} of its probability is on outputs never logged"
+    return Diagnostics((*findings, _low_is_good("never logged", unsupported, 0.01, 0.1, reason)), curve)
 
 
 def _low_is_good(name: str, value: float, caution: float, bad: float, reason: str) -> Finding:

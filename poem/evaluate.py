@@ -136,9 +136,14 @@ def evaluate(
     whole.need_propensities()
     judged = judge_all(policies, log)
     known = ["logged", *(policy.name for policy in judged)]
-    if against not in known:
+    if not isinstance(against, str) or against not in known:
         raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
     chosen = _estimators(estimators)
+    for name, value in (("replicates", replicates), ("seed", seed)):
+        if not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(f"{name} must be a whole number, 0 or above; found {value!r}.")
+    if model is None and not any(not estimator.needs_model for estimator in chosen.values()):
+        raise InputError(f"{', '.join(chosen)} need a loss model. Leave model= as it is, or choose other estimators.")
     if not isinstance(n_jobs, int | None):
         raise InputError(f"n_jobs must be such as 2, or -1 for all cores; found {n_jobs!r}.")
     threads = Threads(count_threads(n_jobs))
@@ -167,10 +172,9 @@ def _estimators(given: Any) -> dict[str, Estimator]:
     found = {}
     for one in many:
         if isinstance(one, Estimator):
-            name = _name_of(one)
-            found[name if name not in found else repr(one)] = one
+            found[_name_of(one) if _name_of(one) not in found else repr(one)] = one
         elif isinstance(one, str) and one in ALL:
-            found[one] = ALL[one]
+            found[one if one not in found else repr(ALL[one])] = ALL[one]
         else:
             raise InputError(f"there is no estimator {one!r}; choose from {', '.join(ALL)}.")
     if not found:
@@ -240,16 +244,15 @@ class _Work:
         skipped = False
         for name, estimator in estimators.items():
             if estimator.needs_model and with_model is rows:
-                skipped = not policy.has_marginals
+                skipped = True
                 continue
             seen = with_model if estimator.needs_model else rows
             ready = _calibrated(estimator, self.log).tuned(seen)
-            terms = ready.terms(seen)
-            sums = terms.by_unit(self.unit)
-            found[name] = _Found(ready, ready.summary(terms, sums, seen), sums, seen)
+            sums = ready.terms(seen).by_unit(self.unit)
+            found[name] = _Found(ready, ready.summary(sums, seen, self.unit), sums, seen)
         clip = clip_for(self.log, IPS("auto"))[0]
         unsupported = unsupported_share(policy, self.log, self.threads)
-        return _Part(policy.name, found, diagnose(rows, len(self.logged), unsupported, clip), skipped)
+        return _Part(policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped)
 
     # ---- the table ------------------------------------------------------------------------
 
@@ -301,25 +304,30 @@ class _Work:
         place: dict[int, int],
     ) -> Line:
         estimate = found.estimate
-        freedom = min(estimate.effective_n, estimate.units) - 1.0
+        freedom = _freedom(found)
         low, high = self._interval(found, freedom, drawn, place)
         difference = better = np.nan
         ends = (np.nan, np.nan)
         if other is not None:
-            difference, ends, better = self._difference(found, other, freedom, drawn, place)
+            least = freedom if versus is None else min(freedom, _freedom(versus))
+            difference, ends, better = self._difference(found, other, least, drawn, place)
         bias, above = estimate.bias_bound, _above(found)
+        below = 0.0 if self.interval == "bernstein" else bias  # its low end has the bias in it
         others = (0.0, 0.0) if versus is None else (versus.estimate.bias_bound, _above(versus))
+        ends = ends[0] - bias - others[1], ends[1] + above + others[0]
+        if bias + others[0] > 0.0 and ends[0] <= 0.0 <= ends[1]:
+            better = np.nan  # the bias alone may decide it
         return Line(
             policy=part.name,
             estimator=name,
             value=estimate.value + self.worst,
-            low=low - bias + self.worst,
+            low=low - below + self.worst,
             high=high + above + self.worst,
             stderr=estimate.stderr,
             bias_bound=bias,
             difference=difference,
-            difference_low=ends[0] - bias - others[1],
-            difference_high=ends[1] + above + others[0],
+            difference_low=ends[0],
+            difference_high=ends[1],
             probability_better=better,
             verdict=part.diagnostics.verdict,
             freedom=freedom,
@@ -335,23 +343,27 @@ class _Work:
         if drawn is not None and freedom >= 1.0 - 1e-9:
             return drawn.interval(place[id(found.sums)], found.sums, self.tail)
         if self.interval == "bernstein":
-            return bernstein(found.sums, self._span(found), self.tail)
+            return self._bernstein(found)
         if self.interval in ("truncated", "clopper-pearson"):
             return self._without_moments(found)
         if self.interval == "normal" and freedom >= 1.0 - 1e-9:
             return normal(value, stderr, self.tail)
         return student(value, stderr, freedom, self.tail)
 
-    def _span(self, found: _Found) -> float:
-        """Return how far apart two rows' terms of a clipped mean can be; unbounded for other estimators."""
-        estimator, rows = found.estimator, found.rows
-        if isinstance(estimator, IPS) and estimator.clip is not None:
-            return float(np.exp(estimator.log_clip)) * -self.best
-        if type(estimator) is DoublyRobust and estimator.clip is not None:
-            predicted, expected = rows.model
-            reach = max(float(predicted.max()) - self.best, -float(predicted.min()))
-            return float(np.ptp(expected)) + 2.0 * float(np.exp(estimator.log_clip)) * reach
-        return np.inf
+    def _bernstein(self, found: _Found) -> tuple[float, float]:
+        """Bound the loss by clipped IPS, which is too high by at most the range times the weight that is missing.
+
+        That is 1 less the mean of the clipped weights, which has a Bernstein bound of its own.
+        """
+        estimator = found.estimator
+        if not isinstance(estimator, IPS) or estimator.clip is None:
+            return -np.inf, np.inf
+        clip = float(np.exp(estimator.log_clip))
+        _, high = bernstein(found.sums, clip * -self.best, self.tail)
+        low, _ = bernstein(found.sums, clip * -self.best, self.tail / 2.0)
+        weights = Terms(estimator.ratios(found.rows.log_ratio)).by_unit(self.unit)
+        weight, _ = bernstein(weights, clip, self.tail / 2.0)
+        return low + self.best * max(1.0 - weight, 0.0), high
 
     def _without_moments(self, found: _Found) -> tuple[float, float]:
         """Bound the gain over the worst loss, which is from 0 to the weight times the range of the loss."""
@@ -374,17 +386,28 @@ class _Work:
         value = found.estimate.value - other.value()
         if not np.isfinite(value):
             return np.nan, (-np.inf, np.inf), np.nan
+        if self.interval not in ("t", "normal", "bootstrap"):
+            return value, (-np.inf, np.inf), np.nan  # these know single means only
+        if freedom < 1.0 - 1e-9:
+            return value, (-np.inf, np.inf), np.nan
         if drawn is not None:
             replicates = drawn.values[:, place[id(found.sums)]] - drawn.values[:, place[id(other)]]
             ends = bca(replicates, value, found.sums.left_out() - other.left_out(), self.tail)
-            return value, ends, float(np.mean(replicates < 0.0))
+            good = replicates[np.isfinite(replicates)]
+            return value, ends, float(np.mean(good < 0.0) + 0.5 * np.mean(good == 0.0))
         stderr = standard_error(found.sums.shares() - other.shares())
-        if stderr == 0.0:
-            return value, (value, value), 0.5 if value == 0.0 else float(value < 0.0)
-        better = float(special.stdtr(max(freedom, 1.0), -value / stderr)) if freedom >= 1.0 - 1e-9 else np.nan
+        if stderr <= 1e-12 * (-self.best):  # rounding, not a difference
+            same = abs(value) <= 1e-12 * (-self.best)
+            return value, (value, value), 0.5 if same else float(value < 0.0)
+        better = float(special.stdtr(freedom, -value / stderr))
         if self.interval == "normal":
             return value, normal(value, stderr, self.tail), better
         return value, student(value, stderr, freedom, self.tail), better
+
+
+def _freedom(found: _Found) -> float:
+    """Return the degrees of freedom of a standard error: effective independent units less one."""
+    return found.estimate.effective_n - 1.0
 
 
 def _above(found: _Found) -> float:

@@ -56,7 +56,8 @@ class Evaluation:
     by_logger : dict of Evaluation
         For a log of several loggers, each one's rows judged alone.
     skipped : tuple of str
-        Policies without estimates from a loss model, because only the logged outputs' probabilities are known.
+        Policies without estimates from a loss model, because there is none, or because only the logged
+        outputs' probabilities are known.
     """
 
     lines: tuple[Line, ...]
@@ -74,7 +75,8 @@ class Evaluation:
         for line in self.lines:
             if (line.policy, line.estimator) == key:
                 return line
-        raise KeyError(key)
+        known = sorted({(line.policy, line.estimator) for line in self.lines})
+        raise InputError(f"there is no line {key!r}; there are {known[:12]}.")
 
     def __repr__(self) -> str:
         percent = f"{100.0 * self.level:g} %"
@@ -108,9 +110,7 @@ class Evaluation:
             aligned(head, rows),
         ]
         if self.skipped:
-            text.append(
-                f"no loss model for {', '.join(self.skipped)}: only the logged outputs' probabilities are known"
-            )
+            text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
         return "\n".join(text)
 
@@ -120,6 +120,14 @@ class Evaluation:
     def bound(self, policy: str, estimator: str, level: float = 0.95) -> float:
         """Return the loss that a policy stays below with this probability: "at least this good"."""
         line = self[policy, estimator]
+        if self.interval != "t":
+            # The upper end of a two-sided interval is a one-sided bound with half of the error.
+            if abs(check_level(level) - (1.0 + self.level) / 2.0) > 1e-9:
+                raise InputError(
+                    f"one-sided bounds by {self.interval!r} are the upper ends of intervals: evaluate with "
+                    f"level={2.0 * level - 1.0:g} for a bound at {level:g}."
+                )
+            return line.high
         freedom = max(line.freedom, 1.0)
         if not np.isfinite(line.stderr) or line.freedom < 1.0 - 1e-9:
             return np.inf
@@ -164,11 +172,15 @@ class Evaluation:
             reach = [[max(line.value - line.low, 0.0)], [max(line.high - line.value, 0.0)]]
             bounded = np.isfinite(reach).all() and np.isfinite(line.value)
             axes.errorbar(line.value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
+            if not bounded:
+                axes.axhline(position, color=colour, alpha=0.3, linewidth=6)
         low, high = self.logged.interval(self.level)
         if np.isfinite([low, high]).all():
             axes.axvspan(low, high, color="0.85", zorder=0)
         axes.axvline(self.logged.value, color="0.4", linewidth=1, label="logged")
-        axes.set_yticks(range(len(self.lines)), [f"{line.policy}: {line.estimator}" for line in self.lines])
+        axes.set_yticks(
+            range(len(self.lines)), [f"{line.policy} ({line.verdict}): {line.estimator}" for line in self.lines]
+        )
         axes.invert_yaxis()
         axes.set(xlabel=f"loss, {100 * self.level:g} % interval{self._estimated()}")
         axes.grid(axis="x", alpha=0.3)

@@ -150,10 +150,10 @@ def _blocks(n_contexts: int, columns: int) -> list[tuple[int, int]]:
     return [(first, min(first + height, n_contexts)) for first in range(0, n_contexts, height)]
 
 
-def unsupported_share(policy: Judged, log: BanditLog, threads: Threads) -> float:
+def unsupported_share(policy: Judged, log: BanditLog, threads: Threads) -> float | None:
     """Return the policy's mean probability of an output with a class, or a label's value, that was never logged."""
     if not policy.has_marginals:
-        return 0.0
+        return None
     seen = np.bincount(log.context, minlength=log.n_contexts)
     if log.y.ndim == 1:
         never = np.setdiff1d(np.arange(len(log.labels)), log.y)

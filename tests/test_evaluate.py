@@ -240,14 +240,14 @@ def test_loss_models_are_left_out_with_a_note_for_arrays_of_logged_outputs(log):
     assert [line.estimator for line in found.lines if line.policy == "new"] == WITHOUT_MODEL
     assert [line.estimator for line in found.lines if line.policy == "other"] == list(ALL)
     assert found.skipped == ("new",)
-    assert "no loss model for new: only the logged outputs' probabilities are known" in repr(found)
+    assert "no estimates from a loss model for new" in repr(found)
 
 
 @pytest.mark.parametrize("estimators", ["all", "SNIPS", "DR", ["IPS", "SNDR"]], ids=str)
 def test_nothing_is_said_to_be_left_out_when_nothing_was(log, estimators):
     found = poem.evaluate(POLICY, log, estimators)
     assert found.skipped == ()
-    assert "no loss model" not in repr(found)
+    assert "no estimates" not in repr(found)
 
 
 def test_without_a_model_there_is_no_model(log):
@@ -449,7 +449,7 @@ def test_one_group_gives_no_interval(one_group, interval):
         assert (line.low, line.high) == (-np.inf, np.inf)
         assert (line.difference_low, line.difference_high) == (-np.inf, np.inf)
         assert line.verdict == "don't"
-        assert found.bound("policy", line.estimator) == np.inf
+        assert found.bound("policy", line.estimator, 0.975) == np.inf
     assert "only 1 independent units" in repr(found)
 
 
@@ -505,8 +505,15 @@ def test_the_table_has_every_line_and_the_verdict(log):
 def test_a_line_is_found_by_its_names(log):
     found = poem.evaluate(POLICY, log, "SNIPS")
     assert found["policy", "SNIPS"] is found.lines[0]
-    with pytest.raises(KeyError):
+    with refuses(InputError, "there is no line ('policy', 'IPS')", "there are [('policy', 'SNIPS')]"):
         _ = found["policy", "IPS"]
+
+
+def test_a_one_sided_bound_is_by_the_chosen_method(log):
+    found = poem.evaluate(POLICY, log, "clipped IPS", interval="bernstein", level=0.9)
+    assert found.bound("policy", "clipped IPS", 0.95) == found["policy", "clipped IPS"].high
+    with refuses(InputError, "evaluate with level=0.98 for a bound at 0.99"):
+        found.bound("policy", "clipped IPS", 0.99)
 
 
 def test_the_frame_has_a_row_for_each_line(log):
@@ -544,8 +551,8 @@ def test_the_figure_can_be_saved(log, tmp_path):
     figure.savefig(tmp_path / "evaluation.png")
     assert (tmp_path / "evaluation.png").stat().st_size > 5000
     ticks = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert "new: SNIPS" in ticks
-    assert "alone: IPS" in ticks
+    assert any(tick.startswith("new (") and tick.endswith("): SNIPS") for tick in ticks)
+    assert "alone (don't): IPS" in ticks
 
 
 # ---- diagnostics ----------------------------------------------------------------------------------
@@ -735,10 +742,21 @@ def test_folds_are_from_2_to_the_number_of_units(log, folds):
         poem.evaluate(POLICY, log, folds=folds)
 
 
-@pytest.mark.parametrize("replicates", [5, 0, -1])
+@pytest.mark.parametrize("replicates", [5, 0])
 def test_a_bootstrap_needs_replicates(log, replicates):
     with refuses(InputError, "replicates must be at least 100", f"found {replicates}"):
         poem.evaluate(POLICY, log, interval="bootstrap", replicates=replicates)
+
+
+@pytest.mark.parametrize("options", [{"replicates": -1}, {"replicates": "x"}, {"seed": -1}, {"seed": None}], ids=str)
+def test_whole_numbers_are_wanted(log, options):
+    with refuses(InputError, "must be a whole number"):
+        poem.evaluate(POLICY, log, **options)
+
+
+def test_estimators_that_need_a_model_are_refused_without_one(log):
+    with refuses(InputError, "DR need a loss model"):
+        poem.evaluate(POLICY, log, ["DR"], model=None)
 
 
 @pytest.mark.parametrize("n_jobs", [0, "2"], ids=repr)

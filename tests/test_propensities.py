@@ -427,7 +427,9 @@ def test_one_bad_logger_does_less_harm_with_balanced_weights():
     balanced, naive = poem.evaluate(policy, log, loggers=loggers), poem.evaluate(policy, log)
     for name in ("IPS", "SNIPS"):
         assert balanced["policy", name].stderr < 0.5 * naive["policy", name].stderr
-    assert balanced.diagnostics["policy"]["effective rows"].value > naive.diagnostics["policy"]["effective rows"].value
+    assert (
+        balanced.diagnostics["policy"]["effective units"].value > naive.diagnostics["policy"]["effective units"].value
+    )
     assert naive.by_logger["bad"].diagnostics["policy"].verdict == "don't"
 
 

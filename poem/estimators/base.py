@@ -33,7 +33,7 @@ class Estimate:
 
     ``n`` rows came in ``units`` independent ones (groups, or contexts that repeat). ``mean_weight`` is
     the mean importance ratio (about 1 when the policy is supported by the log), ``clipped_share`` the
-    share of rows at the clip, ``effective_n`` is (Σr)²/Σr². ``bias_bound`` is how far clipping or
+    share of rows at the clip, ``effective_n`` is (Σr)²/Σr² over units. ``bias_bound`` is how far clipping or
     shrinking weights has moved the value, with two standard errors of that. Where no row supports the
     policy, the value is NaN.
     """
@@ -123,6 +123,10 @@ class Rows:
         """The importance ratios, unclipped."""
         return np.exp(np.minimum(self.log_ratio, LARGEST_LOG_RATIO))
 
+    def weights(self, unit: IntArray | None) -> FloatArray:
+        """Return the importance ratios, added up within each independent unit."""
+        return self.ratio if unit is None else np.bincount(unit, self.ratio).astype(np.float64)
+
     @property
     def model(self) -> tuple[FloatArray, FloatArray]:
         """The loss model's (predicted, expected)."""
@@ -199,6 +203,12 @@ class UnitSums:
         return whole
 
 
+def effective_number(weights: FloatArray) -> float:
+    """Return (Σw)²/Σw²: how many equal weights would say as much."""
+    squares = float(weights @ weights)
+    return float(weights.sum() ** 2 / squares) if squares > 0.0 else 0.0
+
+
 def standard_error(shares: FloatArray) -> float:
     """Return the standard error of a value from its units' shares; unbounded for one unit."""
     units = len(shares)
@@ -223,14 +233,12 @@ class Estimator(ABC):
 
     def judge(self, rows: Rows, unit: IntArray | None = None) -> Estimate:
         """Estimate the mean loss; rows with the same ``unit`` are not independent."""
-        terms = self.terms(rows)
-        return self.summary(terms, terms.by_unit(unit), rows)
+        return self.summary(self.terms(rows).by_unit(unit), rows, unit)
 
-    def summary(self, terms: Terms, sums: UnitSums, rows: Rows) -> Estimate:
-        """Return the estimate that terms give."""
+    def summary(self, sums: UnitSums, rows: Rows, unit: IntArray | None) -> Estimate:
+        """Return the estimate that sums of terms give."""
         supported = bool(np.any(rows.ratio > 0.0))
         value = sums.value() if supported else np.nan
-        squares = float(rows.ratio @ rows.ratio)
         return Estimate(
             value=value,
             stderr=standard_error(sums.shares()) if np.isfinite(value) else np.inf,
@@ -238,7 +246,7 @@ class Estimator(ABC):
             units=len(sums),
             mean_weight=float(rows.ratio.mean()),
             clipped_share=self.clipped_share(rows),
-            effective_n=float(rows.ratio.sum() ** 2 / squares) if squares > 0.0 else 0.0,
+            effective_n=effective_number(rows.weights(unit)),
             bias_bound=_mean_and_two_errors(sums),
         )
 

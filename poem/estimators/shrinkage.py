@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from poem.arrays import FloatArray
 from poem.errors import InputError
 from poem.estimators.base import Estimator, Rows, Terms
 from poem.estimators.tuning import best_of, typical_ratios
@@ -28,13 +29,17 @@ class ShrinkageDR(Estimator):
         # The weight has its peak, √λ/2, at r = √λ: ratios to be kept are well below it.
         squares = [(reach * ratio) ** 2 for ratio in typical_ratios(rows) for reach in (1, 10)]
         tried = [replace(self, shrinkage=square) for square in squares if 0.0 < square < 1e30]
-        return best_of([*tried, replace(self, shrinkage=1e30)], rows)
+        return best_of([replace(self, shrinkage=1e30), *tried], rows)
 
     def terms(self, rows: Rows) -> Terms:
         if self.shrinkage == "auto":
             return self.tuned(rows).terms(rows)
         predicted, expected = rows.model
-        ratio = np.minimum(rows.ratio, 1e100)  # whose square is finite
-        used = ratio / (ratio * ratio / self.shrinkage + 1.0)
-        error = rows.loss - predicted
+        used, error = self.used(rows), rows.loss - predicted
         return Terms(used * error, base=expected, held=(rows.ratio - used) * np.abs(error))
+
+    def used(self, rows: Rows) -> FloatArray:
+        """Return the weights that are drawn back."""
+        assert self.shrinkage != "auto"
+        ratio = np.minimum(rows.ratio, 1e100)  # whose square is finite
+        return ratio / (ratio * ratio / self.shrinkage + 1.0)

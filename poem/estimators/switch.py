@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from poem.arrays import FloatArray
 from poem.errors import InputError
 from poem.estimators.base import Estimator, Rows, Terms
 from poem.estimators.tuning import best_of, typical_ratios
@@ -31,9 +32,13 @@ class SwitchDR(Estimator):
         if self.threshold == "auto":
             return self.tuned(rows).terms(rows)
         predicted, expected = rows.model
-        used = np.where(rows.ratio <= self.threshold, rows.ratio, 0.0)
-        error = rows.loss - predicted
+        used, error = self.used(rows), rows.loss - predicted
         return Terms(used * error, base=expected, held=(rows.ratio - used) * np.abs(error))
+
+    def used(self, rows: Rows) -> FloatArray:
+        """Return the weights up to the threshold."""
+        assert self.threshold != "auto"
+        return np.where(rows.ratio <= self.threshold, rows.ratio, 0.0)
 
     def clipped_share(self, rows: Rows) -> float:
         return 0.0 if self.threshold == "auto" else float(np.mean(rows.ratio > self.threshold))
