@@ -46,7 +46,7 @@ from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.log import BanditLog
 from poem.model_values import Model, expectations, model_for, unsupported_share
 from poem.policy import Policy
-from poem.propensities import balanced
+from poem.propensities import PropensityFit, balanced
 
 ALL: dict[str, Estimator] = {
     "IPS": IPS(None),
@@ -91,6 +91,7 @@ def evaluate(
     model: Any = "linear",
     folds: int = 2,
     loggers: Mapping[Any, Any] | None = None,
+    estimated: PropensityFit | None = None,
     loss_bounds: LossBounds = "auto",
     replicates: int = 1000,
     n_jobs: int | None = -1,
@@ -120,6 +121,9 @@ def evaluate(
     loggers : dict, optional
         The policies of a log of several loggers: estimates then use the balanced weights of
         :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.
+    estimated : PropensityFit, optional
+        What :func:`poem.estimate_propensities` made of this log: every policy is judged by it as well, in lines of
+        its own, so that both answers stand side by side.
     loss_bounds : (lowest, highest) or "auto"
         What a loss can be. ``"auto"`` takes the extremes of the log; bounds for any n hold for losses within them.
     replicates : int
@@ -154,6 +158,10 @@ def evaluate(
         fitted = model_for(log, model, folds, seed, threads) if usable and wanted else None
         options = (threads, interval, level, replicates, seed, loss_range(log.loss, loss_bounds))
         found = _Work(whole, fitted, *options).evaluated(judged, chosen, against)
+        if estimated is not None:
+            found = _beside(
+                found, _Work(_same_rows(estimated, log), fitted, *options).evaluated(judged, chosen, against)
+            )
         if log.logger is None or log.propensities == "missing":
             return found
         alone = {}
@@ -163,6 +171,23 @@ def evaluate(
             own = [policy.of_rows(rows) for policy in judged]
             alone[name] = _Work(log.take(rows), part, *options).evaluated(own, chosen, against)
     return replace(found, by_logger=alone)
+
+
+def _same_rows(estimated: PropensityFit, log: BanditLog) -> BanditLog:
+    if not isinstance(estimated, PropensityFit) or len(estimated.log) != len(log):
+        raise InputError("estimated must be what poem.estimate_propensities made of this very log.")
+    return estimated.log
+
+
+def _beside(logged: Evaluation, estimated: Evaluation) -> Evaluation:
+    """Join the answers by logged and by estimated propensities; the names say which is which."""
+
+    def named(name: str) -> str:
+        return f"{name}, p estimated"
+
+    lines = tuple(replace(line, policy=named(line.policy)) for line in estimated.lines)
+    diagnostics = {named(name): found for name, found in estimated.diagnostics.items()}
+    return replace(logged, lines=logged.lines + lines, diagnostics=logged.diagnostics | diagnostics)
 
 
 def _estimators(given: Any) -> dict[str, Estimator]:

@@ -497,3 +497,20 @@ def test_only_logs_can_be_balanced():
 def test_a_policy_for_other_outputs_is_no_logger(two):
     with pytest.raises(PoemError, match="outputs are"):
         poem.balanced(two, {"old": OLD, "new": a_policy("labels", 1)})
+
+
+def test_both_answers_stand_side_by_side():
+    rng = np.random.default_rng(30)
+    X = rng.normal(size=(400, 3))
+    logger = poem.Policy(poem.MultiClass(3), rng.normal(size=(4, 3)), True, (0, 1, 2))
+    y = logger.sample(X, rng)
+    log = poem.BanditLog(X, y, loss=rng.random(400), log_propensity=logger.log_prob(X, y), labels=range(3))
+    fitted = poem.estimate_propensities(log)
+    policy = np.full((400, 3), 1 / 3)
+    found = poem.evaluate({"new": policy}, log, ["SNIPS"], estimated=fitted)
+    assert found["new", "SNIPS"] == poem.evaluate({"new": policy}, log, ["SNIPS"])["new", "SNIPS"]
+    alone = poem.evaluate({"new": policy}, fitted.log, ["SNIPS"])["new", "SNIPS"]
+    assert found["new, p estimated", "SNIPS"].value == alone.value != found["new", "SNIPS"].value
+    assert "new, p estimated" in repr(found)
+    with pytest.raises(InputError, match="this very log"):
+        poem.evaluate({"new": policy[:9]}, log.take(np.arange(9)), ["SNIPS"], estimated=fitted)
