@@ -19,6 +19,7 @@ from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policy import Policy, constant_policy, uniform_policy, write_whole
 from poem.simulate import simulate
 from poem.supervised import supervised
+from poem.text import aligned
 
 REPLAY = 64  # how often each image is decided on: enough to see what each method makes of a log
 DETERMINISTIC = 1e6  # a temperature at which a policy is its own MAP rule
@@ -130,11 +131,7 @@ def _say(enabled: bool, text: str) -> None:
 def format_table(rows: list[Row]) -> str:
     """Return the rows as an aligned text table."""
     head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95 % interval", "seconds", "remark")
-    lines = [head, *(_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
-    text.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join(line.rstrip() for line in text)
+    return aligned(head, [_cells(row) for row in rows])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

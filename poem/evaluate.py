@@ -276,7 +276,7 @@ class _Work:
             sums = ready.terms(seen).by_unit(self.unit)
             found[name] = _Found(ready, ready.summary(sums, seen, self.unit), sums, seen)
         clip = clip_for(self.log, IPS("auto"))[0]
-        unsupported = unsupported_share(policy, self.log, self.threads)
+        unsupported = unsupported_share(policy, self.log)
         return _Part(policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped)
 
     # ---- the table ------------------------------------------------------------------------

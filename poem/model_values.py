@@ -150,7 +150,7 @@ def _blocks(n_contexts: int, columns: int) -> list[tuple[int, int]]:
     return [(first, min(first + height, n_contexts)) for first in range(0, n_contexts, height)]
 
 
-def unsupported_share(policy: Judged, log: BanditLog, threads: Threads) -> float | None:
+def unsupported_share(policy: Judged, log: BanditLog) -> float | None:
     """Return the policy's mean probability of an output with a class, or a label's value, that was never logged."""
     if not policy.has_marginals:
         return None

@@ -300,5 +300,5 @@ def test_the_share_of_outputs_never_logged_is_that_of_enumeration(kind):
     x = log.X[log.context]
     inside = sum(np.exp(policy.log_prob(x, np.array([one] * len(log)))) for one in outputs)
     (judged,) = judge_all(policy, log)
-    assert unsupported_share(judged, log, Threads()) == pytest.approx(1.0 - inside.mean(), rel=1e-9)
-    assert unsupported_share(judge_all(policy, a_log(kind))[0], a_log(kind), Threads()) == 0.0
+    assert unsupported_share(judged, log) == pytest.approx(1.0 - inside.mean(), rel=1e-9)
+    assert unsupported_share(judge_all(policy, a_log(kind))[0], a_log(kind)) == 0.0
