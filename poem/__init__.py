@@ -21,6 +21,7 @@ from poem.estimators import (
 from poem.evaluate import estimate, evaluate
 from poem.evaluation import Evaluation
 from poem.fit import Fit, fit
+from poem.learners import Learner
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad
 from poem.policy import Policy, constant_policy, load_policy, uniform_policy
@@ -50,6 +51,7 @@ __all__ = [
     "Evaluation",
     "Fit",
     "ImplicitExploration",
+    "Learner",
     "LogSmoothing",
     "MultiClass",
     "MultiLabel",

@@ -8,7 +8,7 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.bound import MIN_ROWS
 from poem.errors import InputError, LearningError
-from poem.estimators import Weighted
+from poem.estimators import Estimator, Weighted
 from poem.log import BanditLog
 
 LossBounds = tuple[float, float] | Literal["auto"]
@@ -30,6 +30,11 @@ class Calibration:
     clip_rule: ClipRule
     lam_star: float
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest loss."""
+        return self.loss_low, self.loss_high
+
     def scale(self, loss: FloatArray) -> FloatArray:
         """Return (loss − high)/(high − low), in [−1, 0]."""
         scaled: FloatArray = (loss - self.loss_high) / (self.loss_high - self.loss_low)
@@ -44,7 +49,7 @@ class Calibration:
 
 
 def calibrate(
-    log: BanditLog, estimator: Weighted, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
+    log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
 ) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     if np.ptp(log.loss) == 0.0:
@@ -108,10 +113,10 @@ def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]
     return low, high
 
 
-def clip_for(log: BanditLog, estimator: Weighted) -> tuple[float | None, ClipRule]:
+def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
     """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
     log_propensity = log.log_propensity
-    if estimator.clip is None:
+    if not isinstance(estimator, Weighted) or estimator.clip is None:
         return None, "none"
     if not isinstance(estimator.clip, str):
         return float(estimator.clip), "given"

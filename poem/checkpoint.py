@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ class Checkpoint:
     """A folder that belongs to one log and one set of settings; None keeps nothing."""
 
     def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
-        self.folder = None if folder is None else Path(folder)
+        self.folder, self.first = None if folder is None else Path(folder), 0
         if self.folder is None:
             return
         if self.folder.exists() and not self.folder.is_dir():
@@ -33,6 +35,12 @@ class Checkpoint:
                 f"the checkpoint folder {str(folder)!r} belongs to another log or to other settings. "
                 "Pass an empty folder, or delete this one to start anew."
             )
+
+    def beginning_at(self, position: int) -> "Checkpoint":
+        """Return the same folder for more candidates, which are numbered from ``position`` on."""
+        rest = copy(self)
+        rest.first = position
+        return rest
 
     def load(self, position: int) -> Policy | None:
         """Return the policy that was kept for a candidate, with its record in ``training``."""
@@ -51,7 +59,7 @@ class Checkpoint:
             policy.save(path)
 
     def _path(self, position: int) -> Path | None:
-        return None if self.folder is None else self.folder / f"candidate-{position}.poem"
+        return None if self.folder is None else self.folder / f"candidate-{self.first + position}.poem"
 
 
 def _owner(path: Path) -> Any:
@@ -61,12 +69,12 @@ def _owner(path: Path) -> Any:
         return None
 
 
-def fingerprint(log: BanditLog, settings: dict[str, Any], start: FloatArray | None) -> str:
+def fingerprint(log: BanditLog, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:
     """Return a digest of everything that decides the outcome of a fit."""
     about = {**settings, "poem": VERSION, "labels": log.labels, "feature_names": log.feature_names}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
-    if start is not None:
-        digest.update(np.ascontiguousarray(start).tobytes())
+    for start in starts:
+        digest.update(b"none" if start is None else np.ascontiguousarray(start).tobytes())
     X = log.X
     parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
     for array in [*parts, log.y, log.loss, log.log_propensity, log.context]:

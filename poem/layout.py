@@ -35,8 +35,12 @@ class Piece:
 
 @dataclass(frozen=True)
 class Shard:
-    """A block of contexts whose scores fit into memory, with the pieces it is worked on in."""
+    """A block of contexts whose scores fit into memory, with the pieces it is worked on in.
 
+    ``first`` is the position of its first context among the layout's.
+    """
+
+    first: int
     design: Design
     pieces: tuple[Piece, ...]
 
@@ -51,7 +55,9 @@ class Layout:
     y, loss, log_propensity
         The log's arrays in that order.
     context : (n,) int
-        Which context each row saw, ascending.
+        Which context of the log each row saw, ascending.
+    contexts : (m,) int
+        The contexts of the log that any row saw, ascending: those of the design.
     shards : tuple of Shard
     """
 
@@ -61,6 +67,7 @@ class Layout:
         used = np.flatnonzero(np.diff(starts))
         # A part of a log shares its X with the whole: contexts that no row saw would be scored for nothing.
         self._used = None if len(used) == log.n_contexts else used
+        self.contexts: IntArray = used
         self.design = design_of(log.X, intercept, self._used)
         self._X = log.X
         self._batch_design: Design | None = None
@@ -97,7 +104,7 @@ class Layout:
             last = min(first + height, self.design.n_contexts)
             block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)
             borders = starts[first : last + 1]
-            yield Shard(block, tuple(self._piece(borders, a, b) for a, b in pairs(block.cuts(k))))
+            yield Shard(first, block, tuple(self._piece(borders, a, b) for a, b in pairs(block.cuts(k))))
 
     def _piece(self, borders: IntArray, first: int, last: int) -> Piece:
         rows = slice(int(borders[first]), int(borders[last]))
@@ -105,28 +112,39 @@ class Layout:
         return Piece(slice(first, last), rows, self.y[rows], starts)
 
     def forward(
-        self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray], R]
+        self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray, FloatArray], R]
     ) -> tuple[list[FloatArray], list[R]]:
-        """Score each piece of a shard with wide weights and hand its log-probabilities to ``use``."""
+        """Score each piece of a shard with wide weights and hand its scores and log-probabilities to ``use``."""
         k = self.structure.n_scores
 
         def one(piece: Piece) -> tuple[FloatArray, R]:
             scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(w, k)
-            return scores, use(piece, self.structure.log_prob(scores, piece.y, piece.starts))
+            return scores, use(piece, scores, self.structure.log_prob(scores, piece.y, piece.starts))
 
         results = threads.map(one, shard.pieces)
         return [scores for scores, _ in results], [used for _, used in results]
 
     def backward(
-        self, shard: Shard, scores: list[FloatArray], coef: FloatArray, grad: FloatArray, threads: Threads
+        self,
+        shard: Shard,
+        scores: list[FloatArray],
+        coef: FloatArray,
+        grad: FloatArray,
+        threads: Threads,
+        more: Callable[[Piece, FloatArray], FloatArray] | None = None,
     ) -> None:
-        """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``."""
+        """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``.
+
+        ``more`` returns what else the objective has for slopes in the scores of a piece.
+        """
         k = self.structure.n_scores
         slopes = packed_zeros(shard.design.n_contexts, k)
 
         def one(work: tuple[Piece, FloatArray]) -> None:
             piece, piece_scores = work
             slopes[piece.contexts, :k] = self.structure.pull_back(piece_scores, piece.y, piece.starts, coef[piece.rows])
+            if more is not None:
+                slopes[piece.contexts, :k] += more(piece, piece_scores)
 
         threads.map(one, zip(shard.pieces, scores, strict=True))
         shard.design.add_transposed(grad, slopes, threads)
@@ -135,7 +153,7 @@ class Layout:
         """Return log h(yᵢ|xᵢ) of every row, in the layout's order."""
         out = np.empty(len(self))
 
-        def keep(piece: Piece, log_prob: FloatArray) -> None:
+        def keep(piece: Piece, scores: FloatArray, log_prob: FloatArray) -> None:
             out[piece.rows] = log_prob
 
         wide = self.design.widen(w)

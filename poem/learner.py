@@ -37,20 +37,23 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def __init__(
         self,
         *,
+        learners: Any = "auto",
         estimator: Objective | None = None,
-        lam: Lam = "auto",
-        l2: float = 0.0,
+        lam: Lam | None = None,
+        l2: float | None = None,
         optimizer: Optimizer | None = None,
         loss_bounds: LossBounds = "auto",
         fit_intercept: bool = True,
-        validation: float | None = 0.25,
-        select_by: str | Estimator = "ips",
+        validation: Any = "auto",
+        select_by: str | Estimator | None = None,
+        confidence: float = 0.95,
         guard: bool = True,
         force: bool = False,
         labels: Any = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
+        self.learners = learners
         self.estimator = estimator
         self.lam = lam
         self.l2 = l2
@@ -59,6 +62,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self.fit_intercept = fit_intercept
         self.validation = validation
         self.select_by = select_by
+        self.confidence = confidence
         self.guard = guard
         self.force = force
         self.labels = labels
@@ -95,6 +99,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         )
         self.result_ = fit(
             log,
+            learners=self.learners,
             estimator=self.estimator,
             lam=self.lam,
             l2=self.l2,
@@ -103,6 +108,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             fit_intercept=self.fit_intercept,
             validation=self.validation,
             select_by=self.select_by,  # type: ignore[arg-type]  # checked by fit
+            confidence=self.confidence,
             guard=self.guard,
             force=self.force,
             n_jobs=self.n_jobs,

@@ -222,11 +222,12 @@ class BanditLog:
         fraction: float,
         rng: np.random.Generator | int,
         *,
-        by: Literal["row", "group"] | None = None,
+        by: Literal["row", "group", "unit"] | None = None,
     ) -> tuple["BanditLog", "BanditLog"]:
-        """Split at random into (rest, ``fraction`` of the rows or groups).
+        """Split at random into (rest, ``fraction`` of the rows, groups or units).
 
-        ``by`` is ``"group"`` if the log has groups and ``"row"`` otherwise, unless given.
+        ``by`` is ``"group"`` if the log has groups and ``"row"`` otherwise, unless given. ``"unit"`` is by group, or
+        by context if there are none.
         """
         if not 0.0 < fraction < 1.0:
             raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for a quarter.")
@@ -326,8 +327,10 @@ def _frozen_matrix(matrix: Matrix) -> Matrix:
 def _split_units(log: BanditLog, by: str | None) -> IntArray:
     if by == "group" and log.group is None:
         raise InputError("by='group' needs a log with group=; this one has none. Use by='row'.")
-    if by not in (None, "row", "group"):
-        raise InputError(f"by must be 'row' or 'group'; found {by!r}.")
+    if by not in (None, "row", "group", "unit"):
+        raise InputError(f"by must be 'row', 'group' or 'unit'; found {by!r}.")
+    if by == "unit":
+        return log.units()
     if log.group is None or by == "row":
         return np.arange(len(log), dtype=np.int64)
     return _numbered(log.group)

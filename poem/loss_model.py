@@ -1,8 +1,6 @@
-"""A model of the loss, linear in φ(x, y), so that its mean under a policy needs no sum over outputs.
+"""Fit a model of the loss that is linear in φ(x, y) to logged losses.
 
-m(x, y) = Σ over the labels (or the class) of y of x·B, plus x·b: one column of weights for each label
-or class, and one for the context alone. Ridge regression through the structure's own products; its
-strength is chosen on held-out logged losses.
+Ridge regression through the structure's own products; its strength is chosen on held-out logged losses.
 """
 
 from dataclasses import dataclass
@@ -14,22 +12,17 @@ from poem.arrays import FloatArray, IntArray, frozen
 from poem.errors import InputError
 from poem.kernel import Threads
 from poem.layout import Layout
+from poem.linear_loss import LossModel
 from poem.log import BanditLog
 from poem.matrix import is_sparse
 from poem.structures import Structure, structure_of
 from poem.structures.packed import packed_zeros
 
-STRENGTHS = tuple(10.0**power for power in range(-2, 4))  # of the ridge, in mean squared norms of x
+STRENGTHS: tuple[float, ...] = tuple(
+    10.0 ** (power / 2) for power in range(-4, 7)
+)  # of the ridge, in mean squared norms of x
 MOST_STEPS, TOLERANCE = 200, 1e-6
 HELD_OUT = 0.2
-
-
-@dataclass(frozen=True)
-class LossModel:
-    """A fitted model: weights (d + 1, k + 1), and the loss that it starts from."""
-
-    weights: FloatArray
-    centre: float
 
 
 class _Products:
@@ -80,7 +73,7 @@ def fit_loss_model(
         strength = _chosen_strength(log, seed, threads)
     centre = float(log.loss.mean())
     products = _Products(log, structure_of(log), threads)
-    (weights,) = _ridge(products, products.layout.loss - centre, (strength * _scale(log),))
+    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
     return LossModel(weights, centre), strength
 
 
@@ -94,13 +87,13 @@ def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     structure = structure_of(log)
     centre = float(train.loss.mean())
     products = _Products(train, structure, threads)
-    found = _ridge(products, products.layout.loss - centre, tuple(s * _scale(log) for s in STRENGTHS))
+    found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS))
     judge = _Products(rest, structure, threads)
     errors = [np.mean((judge.layout.loss - centre - judge.forward(weights)) ** 2) for weights in found]
     return STRENGTHS[int(np.argmin(errors))]
 
 
-def _scale(log: BanditLog) -> float:
+def mean_square(log: BanditLog) -> float:
     """Return the mean squared norm of a context, with its constant."""
     X = log.X
     squares = float((X.data**2).sum()) if is_sparse(X) else float(np.einsum("ij,ij->", X, X))
@@ -165,6 +158,14 @@ def folds_of(log: BanditLog, folds: int, seed: int) -> IntArray:
         raise InputError(f"folds must be from 2 to the number of independent units, {count}; found {folds}.")
     order = np.random.default_rng([seed, 4]).permutation(count)
     return np.asarray((order % folds)[units])
+
+
+def folds_by_context(log: BanditLog, folds: int, seed: int) -> IntArray:
+    """Deal the contexts that occur into folds of about equal size; return the fold of each context of the log."""
+    fold = np.zeros(log.n_contexts, dtype=np.int64)
+    seen = np.unique(log.context)
+    fold[seen] = np.random.default_rng([seed, 5]).permutation(len(seen)) % folds
+    return fold
 
 
 def cross_fit(log: BanditLog, folds: int = 2, *, seed: int = 0, threads: Threads | None = None) -> CrossFitted:

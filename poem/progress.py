@@ -11,11 +11,11 @@ EVERY_LINE = 30.0  # and between two lines in a file
 
 
 class Progress:
-    """Counts the finished parts of some work."""
+    """Counts the finished parts of some work; nothing is shown of what takes less than ``after`` seconds."""
 
-    def __init__(self, title: str, total: int, enabled: bool, unit: str = "") -> None:
+    def __init__(self, title: str, total: int, enabled: bool, unit: str = "", after: float = 0.0) -> None:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
-        self.done, self.begin = 0, time.monotonic()
+        self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live = enabled and sys.stderr.isatty()
         self._shown = 0.0 if self.live else self.begin
 
@@ -25,7 +25,7 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.enabled and error is None:
+        if self.enabled and error is None and self._elapsed() >= self.after:
             clear = "\r\x1b[K" if self.live else ""
             sys.stderr.write(f"{clear}{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
 
@@ -48,7 +48,11 @@ class Progress:
 
     def _show(self, text: str, force: bool) -> None:
         now = time.monotonic()
-        if not self.enabled or (not force and now - self._shown < (EVERY if self.live else EVERY_LINE)):
+        if (
+            not self.enabled
+            or self._elapsed() < self.after
+            or (not force and now - self._shown < (EVERY if self.live else EVERY_LINE))
+        ):
             return
         self._shown = now
         state = f"{self.done}/{self.total}{self.unit} in {_span(self._elapsed())}{self._left()} {text}"

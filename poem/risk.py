@@ -1,15 +1,17 @@
-"""Risk = structure × estimator + λ·stderr + l2: the only place where the two meet."""
+"""Risk = structure × estimator (× loss model) + λ·stderr + l2: the only place where they meet."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import InputError
-from poem.estimators.base import Objective, Point
+from poem.estimators.objective import MeanObjective, Objective, Point
 from poem.kernel import Threads
-from poem.layout import Layout, Piece
+from poem.layout import Layout, Piece, Shard
+from poem.linear_loss import ContextLosses
 from poem.structures.linear import RowGradient
 from poem.structures.packed import lanes_for
 
@@ -17,7 +19,7 @@ LARGEST_COEF = 1e15  # its square is still far from float32's largest number
 
 
 class Risk:
-    """The training objective of the paper's Eq. (6): R̂ᴹ(w) + λ·√(Var(u)/n) + ½·l2·‖w‖².
+    """The training objective of the paper's Eq. (6): R̂ᴹ(w) + λ·√(Var(u)/n) + ½·l2·‖w − centre‖².
 
     Parameters
     ----------
@@ -29,6 +31,10 @@ class Risk:
         With its clip set.
     lam, l2 : float
         λ of the variance penalty and the strength of the l2 penalty.
+    losses : ContextLosses, optional
+        What an estimator that needs a loss model rests on.
+    centre : array of the weights' shape, optional
+        Where the l2 penalty pulls to; 0 by default.
     """
 
     def __init__(
@@ -39,12 +45,19 @@ class Risk:
         *,
         lam: float = 0.0,
         l2: float = 0.0,
+        losses: ContextLosses | None = None,
+        centre: FloatArray | None = None,
         threads: Threads | None = None,
     ) -> None:
         if lam < 0.0 or l2 < 0.0:
             raise InputError(f"lam and l2 must not be negative; found lam={lam}, l2={l2}.")
-        self.layout, self.loss, self.estimator = layout, loss, estimator
-        self.lam, self.l2 = lam, l2
+        if estimator.needs_model and losses is None:
+            raise InputError(f"{estimator.name} needs a loss model to learn with, and none was given.")
+        self.layout, self.estimator = layout, estimator
+        self.losses = losses if estimator.needs_model else None
+        self.loss = loss if self.losses is None else loss - self.losses.predicted
+        self.log_divisor = estimator.log_divisor(layout.log_propensity)
+        self.lam, self.l2, self.centre = lam, l2, centre
         self.threads = threads or Threads()
 
     @property
@@ -61,55 +74,93 @@ class Risk:
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the objective and its gradient."""
-        ratio, wide = np.empty(self.n_rows), self.layout.design.widen(w)
-        sums, scores = self._forward(wide, ratio)
+        ratio, base, wide = np.empty(self.n_rows), self._base(), self.layout.design.widen(w)
+        sums, scores = self._forward(wide, ratio, base)
         point = self.estimator.point(sums, self.n_rows)
-        grad = self.l2 * w if self.l2 else np.zeros(self.shape)
-        coef = self._coefficients(ratio, point.slopes(self.lam))
+        penalty, grad = self._penalty(w)
+        coef = self._coefficients(ratio, base, point.slopes(self.lam))
         for shard, kept in zip(self.layout.shards, scores, strict=True):
             # Scores are kept only while they are few; a second product is cheaper than swapping.
             again = self.layout.forward(shard, wide, self.threads, _ignore)[0] if kept is None else kept
-            self.layout.backward(shard, again, coef, grad, self.threads)
-        return point.objective(self.lam) + self._penalty(w), grad
+            self.layout.backward(shard, again, coef, grad, self.threads, self._slopes_of_base(shard, base))
+        return point.objective(self.lam) + penalty, grad
 
     def point(self, w: FloatArray) -> Point:
         """Return value and standard error (without l2) at some weights."""
-        return self.estimator.point(self._forward(self.layout.design.widen(w), np.empty(self.n_rows))[0], self.n_rows)
+        ratio = np.empty(self.n_rows)
+        sums, _ = self._forward(self.layout.design.widen(w), ratio, self._base())
+        return self.estimator.point(sums, self.n_rows)
 
     def ratios(self, w: FloatArray) -> FloatArray:
-        """Return the clipped importance ratio of each row."""
+        """Return the importance ratio of each row as it is used: clipped, if there is a clip."""
         ratio = np.empty(self.n_rows)
-        self._forward(self.layout.design.widen(w), ratio)
+        self._forward(self.layout.design.widen(w), ratio, self._base())
         return ratio
 
-    def _penalty(self, w: FloatArray) -> float:
-        return 0.5 * self.l2 * float(np.vdot(w, w)) if self.l2 else 0.0
+    def _base(self) -> FloatArray | None:
+        """Return room for the loss model's mean under the policy, of each row."""
+        return None if self.losses is None else np.empty(self.n_rows)
 
-    def _forward(self, wide: FloatArray, ratio: FloatArray) -> tuple[FloatArray, list[list[FloatArray] | None]]:
-        """Fill ``ratio``; return the estimator's sums and, if there is but one shard, its scores."""
+    def _penalty(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the l2 penalty and its gradient."""
+        if not self.l2:
+            return 0.0, np.zeros(self.shape)
+        off = w if self.centre is None else w - self.centre
+        return 0.5 * self.l2 * float(np.vdot(off, off)), self.l2 * off
+
+    def _forward(
+        self, wide: FloatArray, ratio: FloatArray, base: FloatArray | None
+    ) -> tuple[FloatArray, list[list[FloatArray] | None]]:
+        """Fill ``ratio`` and ``base``; return the estimator's sums and, if there is but one shard, its scores."""
         layout, estimator = self.layout, self.estimator
 
-        def use(piece: Piece, log_prob: FloatArray) -> FloatArray:
+        def use(piece: Piece, scores: FloatArray, log_prob: FloatArray, shard: Shard) -> FloatArray:
             rows = piece.rows
-            ratio[rows] = estimator.ratios(log_prob - layout.log_propensity[rows])
-            return estimator.sums(ratio[rows], self.loss[rows])
+            ratio[rows] = estimator.ratios(log_prob - self.log_divisor[rows])
+            if base is None or self.losses is None:
+                return estimator.sums(ratio[rows], self.loss[rows])
+            losses, alone = self.losses.of_piece(shard, piece)
+            base[rows] = np.repeat(layout.structure.expected(scores, losses) + alone, np.diff(piece.starts))
+            return estimator.sums(ratio[rows], self.loss[rows], base[rows])
 
         parts: list[FloatArray] = []
         kept: list[list[FloatArray] | None] = []
         for shard in layout.shards:
-            scores, sums = layout.forward(shard, wide, self.threads, use)
+            scores, sums = layout.forward(shard, wide, self.threads, partial(use, shard=shard))
             parts.extend(sums)
             kept.append(scores if len(layout.shards) == 1 else None)
         return np.sum(parts, axis=0), kept
 
-    def _coefficients(self, ratio: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn ratios into coefficients, in place: a second array of rows is not needed."""
+    def _coefficients(self, ratio: FloatArray, base: FloatArray | None, slopes: FloatArray) -> FloatArray:
+        """Turn ratios into coefficients, and bases into theirs, in place: more arrays of rows are not needed."""
+        estimator = self.estimator
 
         def one(rows: slice) -> None:
-            ratio[rows] = self.estimator.coefficients(ratio[rows], self.loss[rows], slopes)
+            if base is None:
+                ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes)
+                return
+            assert isinstance(estimator, MeanObjective)
+            slope = estimator.base_coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
+            ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
+            base[rows] = slope
 
         self.threads.map(one, (piece.rows for shard in self.layout.shards for piece in shard.pieces))
         return frozen(ratio)
+
+    def _slopes_of_base(
+        self, shard: Shard, base: FloatArray | None
+    ) -> Callable[[Piece, FloatArray], FloatArray] | None:
+        """Return what turns the bases' coefficients into slopes in the scores of a piece."""
+        losses_of = self.losses
+        if base is None or losses_of is None:
+            return None
+
+        def more(piece: Piece, scores: FloatArray) -> FloatArray:
+            losses, _ = losses_of.of_piece(shard, piece)
+            coef = np.add.reduceat(base[piece.rows], piece.starts[:-1])
+            return self.layout.structure.pull_back_expected(scores, losses, coef)
+
+        return more
 
     # ---- batches of rows, with weights in a form of their own ---------------------------------
 
@@ -131,7 +182,12 @@ class Risk:
         """
         w = self.from_batches(wide)
         point = self.point(w)
-        return point.objective(self.lam) + self._penalty(w), point.slopes(self.lam)
+        return point.objective(self.lam) + self._penalty(w)[0], point.slopes(self.lam)
+
+    @property
+    def centre_for_batches(self) -> FloatArray | None:
+        """Where l2 pulls to, in the form that batches work on."""
+        return None if self.centre is None else self.for_batches(self.centre)
 
     def shuffled(self, order: IntArray) -> "ShuffledRows":
         """Return all rows in some order, to take batches from."""
@@ -140,7 +196,7 @@ class Risk:
             self,
             layout.context[order],
             frozen(layout.y[order]),
-            layout.log_propensity[order],
+            self.log_divisor[order],
             self.loss[order],
         )
 
@@ -152,7 +208,7 @@ class ShuffledRows:
     risk: Risk
     context: IntArray
     y: AnyArray
-    log_propensity: FloatArray
+    log_divisor: FloatArray
     loss: FloatArray
 
     def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
@@ -163,12 +219,26 @@ class ShuffledRows:
         size = len(loss)
         starts = _one_row_each(size)
         scores = design.batch_scores(wide, structure.n_scores, contexts)
-        ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_propensity[rows])
-        coef = estimator.coefficients(ratio, loss, slopes * (self.risk.n_rows / size))
-        coef = np.minimum(np.maximum(coef, -LARGEST_COEF), LARGEST_COEF)
+        ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_divisor[rows])
+        slopes = slopes * (self.risk.n_rows / size)
+        mean = float(ratio @ loss) / size
         pulled = np.zeros((size, lanes_for(structure.n_scores)), dtype=wide.dtype)
-        pulled[:, : structure.n_scores] = structure.pull_back(scores, y, starts, frozen(coef))
-        return float(ratio @ loss) / size, design.batch_transposed(contexts, pulled)
+        own = pulled[:, : structure.n_scores]
+        base = None
+        if self.risk.losses is not None:
+            assert isinstance(estimator, MeanObjective)
+            losses, alone = self.risk.losses.of_contexts(contexts)
+            base = structure.expected(scores, losses) + alone
+            slope = _bounded(estimator.base_coefficients(ratio, loss, slopes, base))
+            own += structure.pull_back_expected(scores, losses, slope)
+            mean += float(base.mean())
+        coef = _bounded(estimator.coefficients(ratio, loss, slopes, base))
+        own += structure.pull_back(scores, y, starts, frozen(coef))
+        return mean, design.batch_transposed(contexts, pulled)
+
+
+def _bounded(coef: FloatArray) -> FloatArray:
+    return np.minimum(np.maximum(coef, -LARGEST_COEF), LARGEST_COEF)
 
 
 @lru_cache(maxsize=8)
@@ -177,5 +247,5 @@ def _one_row_each(size: int) -> IntArray:
     return frozen(np.arange(size + 1))
 
 
-def _ignore(piece: Piece, log_prob: FloatArray) -> None:
+def _ignore(piece: Piece, scores: FloatArray, log_prob: FloatArray) -> None:
     """A forward pass whose scores alone are wanted."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from poem.errors import DegenerateError, DegenerateWarning
 from poem.estimators import Estimate
+from poem.learners import Recipe
 from poem.optimizers import Trace
 from poem.policy import Policy
 
@@ -25,25 +27,57 @@ MEANING = {
 
 
 @dataclass(frozen=True)
+class Gain:
+    """How much lower a policy's loss is than what was logged on the same rows: negative is better."""
+
+    value: float
+    stderr: float
+    freedom: float
+
+    def upper(self, confidence: float) -> float:
+        """Return what it is at most, with some confidence; unbounded where fewer than two effective rows speak."""
+        if not np.isfinite(self.value) or self.freedom < 1.0 - 1e-9:
+            return np.inf
+        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the Student-t interval."""
+        reach = self.upper(0.5 + level / 2.0) - self.value
+        return self.value - reach, self.value + reach
+
+
+@dataclass(frozen=True)
 class Candidate:
     """One policy that was tried.
 
-    ``c`` is lam/λ* (None where λ* played no part), ``objective`` the training objective,
-    ``mean_weight`` and ``clipped_share`` are those of the clipped training weights, ``validation``
-    the estimate on held-out rows in the log's own loss (None without held-out rows), ``problems``
-    the ways in which it is degenerate.
+    ``recipe`` is how it was made, ``lam`` its λ, ``objective`` the training objective, ``mean_weight`` and
+    ``clipped_share`` are those of the clipped training weights, ``validation`` is the estimate on held-out rows
+    in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
+    ``problems`` are the ways in which it is degenerate. With several folds, policy, training figures and trace are
+    those of the first one, and the estimate is of all.
     """
 
     policy: Policy = field(repr=False)
+    recipe: Recipe
     lam: float
-    c: float | None
     objective: float
     mean_weight: float
     clipped_share: float
     validation: Estimate | None
+    gain: Gain | None
     problems: tuple[str, ...]
     seconds: float
     trace: Trace = field(repr=False)
+
+    @property
+    def learner(self) -> str:
+        """What the way in which it was made is called."""
+        return self.recipe.label
+
+    @property
+    def c(self) -> float | None:
+        """λ/λ*; None where λ* played no part."""
+        return self.recipe.c
 
     @property
     def score(self) -> float:
@@ -52,10 +86,10 @@ class Candidate:
 
 
 class Table(Sequence[Candidate]):
-    """All candidates in the order of λ; prints as a table, ``to_dicts()`` for data frames."""
+    """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames."""
 
-    def __init__(self, candidates: Sequence[Candidate], chosen: Candidate) -> None:
-        self._candidates, self._chosen = tuple(candidates), chosen
+    def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
+        self._candidates, self._chosen, self._confidence = tuple(candidates), chosen, confidence
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -68,48 +102,54 @@ class Table(Sequence[Candidate]):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one plain dict for each candidate."""
-        return [_row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
+        return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
 
     def __repr__(self) -> str:
-        head = ("", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", "seconds", "problems")
-        rows = [head, *(_cells(candidate, candidate is self._chosen) for candidate in self)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        bound = () if self._confidence is None else (f"gain, {self._confidence:.0%} sure",)
+        head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
+        rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         )
 
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        validation, gain = candidate.validation, candidate.gain
+        low, high = (None, None) if validation is None else validation.interval()
+        return {
+            "learner": candidate.learner,
+            "lam": candidate.lam,
+            "c": candidate.c,
+            "objective": candidate.objective,
+            "mean_weight": candidate.mean_weight,
+            "clipped_share": candidate.clipped_share,
+            "validation": None if validation is None else validation.value,
+            "validation_low": low,
+            "validation_high": high,
+            "validation_weight": None if validation is None else validation.mean_weight,
+            "gain": None if gain is None else -gain.value,
+            "gain_at_least": None if gain is None else -gain.upper(self._confidence or 0.95),
+            "seconds": candidate.seconds,
+            "steps": candidate.trace.steps,
+            "problems": ", ".join(candidate.problems),
+        }
 
-def _row(candidate: Candidate) -> dict[str, Any]:
-    validation = candidate.validation
-    low, high = (None, None) if validation is None else validation.interval()
-    return {
-        "lam": candidate.lam,
-        "c": candidate.c,
-        "objective": candidate.objective,
-        "mean_weight": candidate.mean_weight,
-        "clipped_share": candidate.clipped_share,
-        "validation": None if validation is None else validation.value,
-        "validation_low": low,
-        "validation_high": high,
-        "validation_weight": None if validation is None else validation.mean_weight,
-        "seconds": candidate.seconds,
-        "steps": candidate.trace.steps,
-        "problems": ", ".join(candidate.problems),
-    }
-
-
-def _cells(candidate: Candidate, chosen: bool) -> tuple[str, ...]:
-    return (
-        "→" if chosen else "",
-        f"{candidate.lam:.3g}",
-        "" if candidate.c is None else f"{candidate.c:.0e}",
-        f"{candidate.objective:.4f}",
-        f"{candidate.mean_weight:.3f}",
-        f"{candidate.clipped_share:.1%}",
-        "" if candidate.validation is None else str(candidate.validation),
-        f"{candidate.seconds:.2f}",
-        ", ".join(candidate.problems),
-    )
+    def _cells(self, candidate: Candidate) -> tuple[str, ...]:
+        gain = candidate.gain
+        surely = () if self._confidence is None else ("" if gain is None else f"{-gain.upper(self._confidence):.4g}",)
+        return (
+            "→" if candidate is self._chosen else "",
+            candidate.learner,
+            f"{candidate.lam:.3g}",
+            "" if candidate.c is None else f"{candidate.c:.0e}",
+            f"{candidate.objective:.4f}",
+            f"{candidate.mean_weight:.3f}",
+            f"{candidate.clipped_share:.1%}",
+            "" if candidate.validation is None else str(candidate.validation),
+            *surely,
+            f"{candidate.seconds:.2f}",
+            ", ".join(candidate.problems),
+        )
 
 
 def find_problems(policy: Policy, contexts: Any, mean_weight: float, validation: Estimate | None) -> tuple[str, ...]:
@@ -119,11 +159,14 @@ def find_problems(policy: Policy, contexts: Any, mean_weight: float, validation:
         found.append(AVOIDS)
     if policy.variation(contexts) < IGNORES_BELOW:
         found.append(IGNORES)
-    if validation is not None:
-        allowed = max(WEIGHT_OFF, 3.0 * validation.weight_stderr)
-        if abs(validation.mean_weight - 1.0) > allowed:
-            found.append(OVERFITS)
+    if validation is not None and overfits(validation):
+        found.append(OVERFITS)
     return tuple(found)
+
+
+def overfits(validation: Estimate) -> bool:
+    """Return whether the mean weight on held-out rows is far from 1."""
+    return abs(validation.mean_weight - 1.0) > max(WEIGHT_OFF, 3.0 * validation.weight_stderr)
 
 
 def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
@@ -150,6 +193,28 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
         stacklevel=3,
     )
     return chosen
+
+
+def choose_safely(candidates: Sequence[Candidate], confidence: float) -> Candidate | None:
+    """Return the candidate whose loss is surely lowest; None if none is surely lower than what was logged.
+
+    A candidate counts as better when its upper bound is below the logged loss with a confidence that holds
+    for all candidates at once (Bonferroni). Among those, the least upper bound wins: a little less may be promised
+    by a policy that the log knows better.
+    """
+    every = 1.0 - (1.0 - confidence) / len(candidates)
+    better = [
+        candidate
+        for candidate in candidates
+        if AVOIDS not in candidate.problems and candidate.gain is not None and candidate.gain.upper(every) < 0.0
+    ]
+    healthy = [candidate for candidate in better if not candidate.problems] or better
+    return min(healthy, key=lambda candidate: _bound(candidate, confidence)) if healthy else None
+
+
+def _bound(candidate: Candidate, confidence: float) -> float:
+    assert candidate.gain is not None
+    return candidate.gain.upper(confidence)
 
 
 def _lowest(candidates: Sequence[Candidate]) -> Candidate:

@@ -13,10 +13,10 @@ import poem
 from poem.errors import InputError
 from poem.judged import judge_all
 from poem.kernel import Threads
+from poem.linear_loss import LossModel
 from poem.loss_model import (
     STRENGTHS,
     CrossFitted,
-    LossModel,
     _chosen_strength,
     _Products,
     _ridge,

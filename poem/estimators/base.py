@@ -2,12 +2,7 @@
 
 To judge a policy, an estimator turns the rows of a log into terms: its value is the mean of ``base`` plus
 the ratio Σtop/Σbottom, and that form alone is what standard errors, the bootstrap and paired
-differences know of it.
-
-To learn, an :class:`Objective` is a smooth function of a few sums over the rows, which enter through
-their importance ratios r = h(y|x)/p alone. It says how value and standard error move with the sums. So one
-object serves evaluation (read it), L-BFGS (differentiate it), AdaGrad (freeze its slopes for an epoch)
-and any sharding (add the sums).
+differences know of it. Those that can be learnt with are objectives as well (objective.py).
 """
 
 from abc import ABC, abstractmethod
@@ -77,24 +72,6 @@ class Estimate:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.value:.4g} [{low:.4g}, {high:.4g}]"
-
-
-@dataclass(frozen=True)
-class Point:
-    """Value and standard error at some sums, and their derivatives with respect to the sums."""
-
-    value: float
-    stderr: float
-    value_slopes: FloatArray
-    stderr_slopes: FloatArray
-
-    def objective(self, lam: float) -> float:
-        """Return value + λ·stderr (the paper's Eq. 6, with its √(Var/n) as the standard error)."""
-        return self.value + lam * self.stderr
-
-    def slopes(self, lam: float) -> FloatArray:
-        """Return the derivative of :meth:`objective` with respect to the sums."""
-        return self.value_slopes + lam * self.stderr_slopes
 
 
 @dataclass(frozen=True)
@@ -330,20 +307,3 @@ class Weighted(Estimator):
         Rows with the same ``unit`` are not independent; their shares in the error are added up first.
         """
         return self.judge(Rows(log_ratio, loss), unit)
-
-
-@dataclass(frozen=True)
-class Objective(Weighted):
-    """An estimator that can be learnt with: value and standard error as functions of a few sums."""
-
-    @abstractmethod
-    def sums(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
-        """Return this estimator's sums over some rows; those of several parts add up."""
-
-    @abstractmethod
-    def coefficients(self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return d(slopes·sums)/d log h(yᵢ|xᵢ) for each row."""
-
-    @abstractmethod
-    def point(self, sums: FloatArray, n: int) -> Point:
-        """Turn the sums over n rows into value, standard error and their derivatives."""

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from poem.estimators.base import Clip, Rows, Terms, Weighted
+from poem.estimators.objective import MeanObjective
 
 
 @dataclass(frozen=True)
-class DoublyRobust(Weighted):
+class DoublyRobust(Weighted, MeanObjective):
     """The mean of E_h[m(x, ·)] + min(M, r)·(loss − m(x, y)): right if the propensities or the model are."""
 
     clip: Clip = None

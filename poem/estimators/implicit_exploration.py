@@ -5,12 +5,14 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from poem.arrays import FloatArray
 from poem.errors import InputError
-from poem.estimators.base import Estimator, Rows, Terms
+from poem.estimators.base import Rows, Terms
+from poem.estimators.objective import MeanObjective
 
 
 @dataclass(frozen=True)
-class ImplicitExploration(Estimator):
+class ImplicitExploration(MeanObjective):
     """IPS with the weight h/(p + γ). ``"auto"`` is γ = (median p)/√n, which vanishes as the log grows."""
 
     gamma: float | Literal["auto"] = "auto"
@@ -32,5 +34,13 @@ class ImplicitExploration(Estimator):
             raise InputError("IX needs the propensities themselves. Use poem.evaluate.")
         if self.gamma == "auto":
             return self.tuned(rows).terms(rows)
-        used = rows.ratio / (1.0 + self.gamma * np.exp(-rows.log_propensity))
+        used = self.ratios(rows.log_ratio + rows.log_propensity - self.log_divisor(rows.log_propensity))
         return Terms(used * rows.loss, held=(rows.ratio - used) * -rows.loss)
+
+    def log_divisor(self, log_propensity: FloatArray) -> FloatArray:
+        if self.gamma == "auto":
+            raise InputError("gamma='auto' must be set from a log first. Pass a number.")
+        if self.gamma == 0.0:
+            return log_propensity
+        divisor: FloatArray = np.logaddexp(log_propensity, np.log(self.gamma))
+        return divisor

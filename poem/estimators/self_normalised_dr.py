@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from poem.estimators.base import Rows, Terms
-from poem.estimators.doubly_robust import DoublyRobust
+from poem.estimators.base import Clip, Rows, Terms, Weighted
 
 
 @dataclass(frozen=True)
-class SelfNormalisedDR(DoublyRobust):
+class SelfNormalisedDR(Weighted):
     """The mean of E_h[m(x, ·)], plus Σr·(loss − m(x, y))/Σr."""
 
+    clip: Clip = None
     name: ClassVar[str] = "SNDR"
+    needs_model: ClassVar[bool] = True
 
     def terms(self, rows: Rows) -> Terms:
         predicted, expected = rows.model

@@ -5,12 +5,14 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from poem.arrays import FloatArray
 from poem.errors import InputError
-from poem.estimators.base import Estimator, Rows, Terms
+from poem.estimators.base import Rows, Terms
+from poem.estimators.objective import MeanObjective
 
 
 @dataclass(frozen=True)
-class LogSmoothing(Estimator):
+class LogSmoothing(MeanObjective):
     """The mean of −log(1 − λ·r·loss)/λ for losses of at most 0. ``"auto"`` is λ = 1/(√n·range of the loss)."""
 
     lam: float | Literal["auto"] = "auto"
@@ -30,6 +32,20 @@ class LogSmoothing(Estimator):
     def terms(self, rows: Rows) -> Terms:
         if self.lam == "auto":
             return self.tuned(rows).terms(rows)
-        gain = -rows.loss
-        smoothed = np.log1p(self.lam * rows.ratio * gain) / self.lam
-        return Terms(-smoothed, held=rows.ratio * gain - smoothed)
+        smoothed = self.weighted(rows.ratio, rows.loss)
+        return Terms(smoothed, held=smoothed - rows.ratio * rows.loss)
+
+    def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
+        lam = self._number()
+        smoothed: FloatArray = -np.log1p(-lam * ratio * loss) / lam
+        return smoothed
+
+    def weighted_slopes(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
+        u = ratio * loss
+        slopes: FloatArray = u / (1.0 - self._number() * u)
+        return slopes
+
+    def _number(self) -> float:
+        if self.lam == "auto":
+            raise InputError("lam='auto' must be set from a log first. Pass a number.")
+        return self.lam

@@ -6,20 +6,23 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.estimators.base import Objective, Point, Rows, Terms
+from poem.estimators.base import Rows, Terms, Weighted
+from poem.estimators.objective import Objective, Point
 
 
 @dataclass(frozen=True)
-class SNIPS(Objective):
+class SNIPS(Weighted, Objective):
     """v = Σrδ/Σr, from five sums; the standard error is √(Σr²(δ − v)²)/Σr (delta method)."""
 
     name: ClassVar[str] = "SNIPS"
 
-    def sums(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
+    def sums(self, ratio: FloatArray, loss: FloatArray, base: FloatArray | None = None) -> FloatArray:
         u = ratio * loss
         return np.array([ratio.sum(), u.sum(), ratio @ ratio, ratio @ u, u @ u])
 
-    def coefficients(self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray) -> FloatArray:
+    def coefficients(
+        self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray, base: FloatArray | None = None
+    ) -> FloatArray:
         moving = self.moving(ratio)
         first_order = slopes[0] + slopes[1] * loss
         second_order = slopes[2] + (slopes[3] + slopes[4] * loss) * loss

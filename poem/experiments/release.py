@@ -7,7 +7,7 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.estimators import IPS
-from poem.estimators.base import Point
+from poem.estimators.objective import Point
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,9 @@ class ReleaseIPS(IPS):
 
     name: ClassVar[str] = "IPS, release"
 
-    def coefficients(self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray) -> FloatArray:
+    def coefficients(
+        self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray, base: FloatArray | None = None
+    ) -> FloatArray:
         factor = slopes[0] + 2.0 * slopes[1] * np.mean(ratio * loss)
         coefficients: FloatArray = self.moving(ratio) * loss * factor
         return coefficients

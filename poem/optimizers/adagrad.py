@@ -90,6 +90,8 @@ class _Run:
         self.accumulator = np.full_like(self.w, self.rules.initial)
         self.shrunk_at = np.zeros(len(self.w), dtype=np.int64)  # batches whose l2 is in w
         self.best_w = self.w.copy()
+        centre = self.problem.centre_for_batches if self.problem.l2 else None
+        self.centre = np.empty((0, 0), dtype=self.w.dtype) if centre is None else centre
 
     def begin_epoch(self) -> None:
         """Record the objective and freeze its slopes at the present weights."""
@@ -119,14 +121,14 @@ class _Run:
     def _update(self, gradient: SparseRows) -> None:
         rows, values = gradient.rows, gradient.values
         if self.problem.l2:
-            _add_due_l2(self.w, rows, values, self.problem.l2, self.shrunk_at, self.batches + 1)
+            _add_due_l2(self.w, self.centre, rows, values, self.problem.l2, self.shrunk_at, self.batches + 1)
         _step(self.w, self.accumulator, rows, values, self.rules.step)
 
     def _settle_l2(self) -> None:
         """Apply the l2 steps that rows without a gradient have been spared."""
         if self.problem.l2:
             rows, values = np.arange(len(self.w)), np.zeros_like(self.w)
-            _add_due_l2(self.w, rows, values, self.problem.l2, self.shrunk_at, self.batches)
+            _add_due_l2(self.w, self.centre, rows, values, self.problem.l2, self.shrunk_at, self.batches)
             _step(self.w, self.accumulator, rows, values, self.rules.step)
 
     def _check(self, gradient_norm: float) -> str | None:
@@ -166,13 +168,26 @@ class _Run:
 
 
 @kernel
-def _add_due_l2(w: FloatArray, rows: IntArray, gradient: FloatArray, l2: float, shrunk_at: IntArray, now: int) -> None:
-    """Add the l2 gradient of all batches since a row was last touched, so that the others stay untouched."""
+def _add_due_l2(
+    w: FloatArray,
+    centre: FloatArray,
+    rows: IntArray,
+    gradient: FloatArray,
+    l2: float,
+    shrunk_at: IntArray,
+    now: int,
+) -> None:
+    """Add the l2 gradient of all batches since a row was last touched, so that the others stay untouched.
+
+    An empty ``centre`` is 0.
+    """
     for i in range(rows.shape[0]):
-        due = w.dtype.type(l2 * (now - shrunk_at[rows[i]]))
-        shrunk_at[rows[i]] = now
+        r = rows[i]
+        due = w.dtype.type(l2 * (now - shrunk_at[r]))
+        shrunk_at[r] = now
         for j in range(gradient.shape[1]):
-            gradient[i, j] += due * w[rows[i], j]
+            off = w[r, j] - centre[r, j] if centre.shape[0] else w[r, j]
+            gradient[i, j] += due * off
 
 
 @kernel

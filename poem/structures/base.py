@@ -8,6 +8,7 @@ The n logged rows stand in the order of their contexts: rows ``starts[c]`` to ``
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray
@@ -54,6 +55,15 @@ class Structure(ABC):
     @abstractmethod
     def marginals(self, scores: FloatArray) -> FloatArray:
         """Return the probability of each label or class, (m, k)."""
+
+    def expected(self, scores: FloatArray, values: FloatArray) -> FloatArray:
+        """Return E[what y collects of ``values`` (m, k)] for y ~ h(·|x), as :meth:`chosen` collects it, (m,)."""
+        mean: FloatArray = np.einsum("ck,ck->c", self.marginals(scores), values)
+        return mean
+
+    @abstractmethod
+    def pull_back_expected(self, scores: FloatArray, values: FloatArray, coef: FloatArray) -> FloatArray:
+        """Return the gradient of Σ coef·:meth:`expected` with respect to the scores, (m, k)."""
 
     @abstractmethod
     def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:

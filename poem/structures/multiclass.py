@@ -57,6 +57,12 @@ class MultiClass(Structure):
         probabilities: FloatArray = unscaled / unscaled.sum(axis=1, keepdims=True)
         return probabilities
 
+    def pull_back_expected(self, scores: FloatArray, values: FloatArray, coef: FloatArray) -> FloatArray:
+        probabilities = self.marginals(scores)
+        mean = np.einsum("ck,ck->c", probabilities, values)
+        slopes: FloatArray = coef[:, None] * probabilities * (values - mean[:, None])
+        return slopes
+
     def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
         return np.asarray(truth != y, dtype=np.float64)
 

@@ -57,6 +57,11 @@ class MultiLabel(Structure):
         probabilities: FloatArray = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
         return probabilities
 
+    def pull_back_expected(self, scores: FloatArray, values: FloatArray, coef: FloatArray) -> FloatArray:
+        small = np.exp(-np.abs(scores))
+        slopes: FloatArray = coef[:, None] * values * (small / (1.0 + small) ** 2)
+        return slopes
+
     def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
         return np.asarray(np.count_nonzero(truth != y, axis=1), dtype=np.float64)
 

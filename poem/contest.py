@@ -1,0 +1,189 @@
+"""Recipes × training rows × held-out rows → candidates, several at a time, kept on disk if wanted."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray
+from poem.calibrate import Calibration
+from poem.checkpoint import Checkpoint
+from poem.estimators import IPS, Estimate, Estimator, Rows
+from poem.estimators.base import Terms, standard_error
+from poem.kernel import Threads
+from poem.layout import Layout, Piece, Shard
+from poem.learners import Recipe
+from poem.linear_loss import ContextLosses
+from poem.log import BanditLog
+from poem.optimizers import Trace
+from poem.policy import Policy
+from poem.progress import Progress
+from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
+from poem.training import Training
+
+
+class _CancelledError(Exception):
+    """Ends the work of other threads after Ctrl-C or an error."""
+
+
+class HeldOut:
+    """Held-out rows, laid out once for all candidates."""
+
+    def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool) -> None:
+        layout, calibration = training.layout, training.calibration
+        self.layout = Layout(log, layout.structure, layout.design.intercept)
+        self.units: IntArray = units[self.layout.order]
+        self.loss = calibration.scale(self.layout.loss)
+        self._losses: ContextLosses | None = None
+        if with_model:  # one that has not seen these rows
+            fold = np.zeros(log.n_contexts, dtype=np.int64)
+            self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+
+    def rows(self, policy: Policy, threads: Threads) -> Rows:
+        """Return what estimators may know of these rows under a policy."""
+        layout, losses = self.layout, self._losses
+        if losses is None:
+            log_ratio = layout.log_prob(policy.weights, threads) - layout.log_propensity
+            return Rows(log_ratio, self.loss, layout.log_propensity)
+        log_prob, expected = np.empty(len(layout)), np.empty(len(layout))
+        wide = layout.design.widen(policy.weights)
+        for shard in layout.shards:
+
+            def use(piece: Piece, scores: FloatArray, found: FloatArray, shard: Shard = shard) -> None:
+                values, alone = losses.of_piece(shard, piece)
+                log_prob[piece.rows] = found
+                mean = layout.structure.expected(scores, values) + alone
+                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
+
+            layout.forward(shard, wide, threads, use)
+        return Rows(log_prob - layout.log_propensity, self.loss, layout.log_propensity, losses.predicted, expected)
+
+
+class Jury:
+    """The held-out rows of all folds, and the estimator that judges on them."""
+
+    def __init__(self, judge: Estimator, folds: Sequence[HeldOut], calibration: Calibration) -> None:
+        self.judge, self.folds, self.calibration = judge, folds, calibration
+        self.units: IntArray = np.unique(np.concatenate([fold.units for fold in folds]), return_inverse=True)[1]
+        self._loss = np.concatenate([fold.loss for fold in folds])
+        self._logged = Terms(self._loss).by_unit(self.units)
+
+    def verdict(self, parts: Sequence[Rows]) -> tuple[Estimate, Gain]:
+        """Return the estimated loss of the policies of all folds, and its difference to what was logged."""
+        rows = _joined(parts)
+        judge = self.judge.tuned(rows)
+        sums = judge.terms(rows).by_unit(self.units)
+        found = judge.summary(sums, rows, self.units)
+        span = self.calibration.loss_high - self.calibration.loss_low
+        gain = Gain(
+            value=span * (found.value - self._logged.value()),
+            stderr=span * standard_error(sums.shares() - self._logged.shares()) if np.isfinite(found.value) else np.inf,
+            freedom=min(found.effective_n, found.units) - 1.0,
+        )
+        return found.rescaled(*self.calibration.bounds), gain
+
+    def logged(self) -> Estimate:
+        """Return the mean loss that was logged."""
+        found = IPS(None).judge(Rows(np.zeros(len(self._loss)), self._loss), self.units)
+        return found.rescaled(*self.calibration.bounds)
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of all folds as one."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*((p.log_ratio, p.loss, p.log_propensity, p.predicted, p.expected) for p in parts), strict=True)
+    return Rows(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
+
+
+@dataclass
+class Contest:
+    """One set of recipes on the training rows of each fold, judged on the held-out ones."""
+
+    trainings: Sequence[Training]
+    jury: Jury | None
+    recipes: Sequence[Recipe]
+    settings: dict[str, Any]
+    kept: Checkpoint
+    seed: int
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, line: Progress) -> list[Candidate]:
+        """Make and judge every candidate: several at a time, or one with all threads."""
+        every = self.trainings[0].threads
+        workers = min(every.count, len(self.recipes))
+        threads = every if len(self.recipes) == 1 else Threads()
+
+        def one(position: int) -> Candidate:
+            return self._candidate(position, self.recipes[position], threads, line)
+
+        if workers == 1:
+            return [one(position) for position in range(len(self.recipes))]
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="poem-fit")
+        try:
+            return list(pool.map(one, range(len(self.recipes))))
+        except BaseException:
+            self.cancelled.set()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _candidate(self, position: int, recipe: Recipe, threads: Threads, line: Progress) -> Candidate:
+        """Make one candidate in each fold, or take it from the checkpoint, and judge it."""
+        first, rows, problems = None, [], set()
+        for fold, training in enumerate(self.trainings):
+            number = fold * len(self.recipes) + position
+            policy = self.kept.load(number)
+            if policy is None:
+                policy = self._made(training, number, recipe, threads, line)
+                self.kept.keep(number, policy)
+            problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"], None))
+            if self.jury is not None:
+                rows.append(self.jury.folds[fold].rows(policy, threads))
+            first = first or policy
+            line.part_done()
+        assert first is not None
+        validation, gain = (None, None) if self.jury is None else self.jury.verdict(rows)
+        if validation is not None and overfits(validation):
+            problems.add(OVERFITS)
+        return _candidate(first, recipe, validation, gain, tuple(problem for problem in MEANING if problem in problems))
+
+    def _made(self, training: Training, number: int, recipe: Recipe, threads: Threads, line: Progress) -> Policy:
+        def on_step(step: int, value: float) -> None:
+            if self.cancelled.is_set():
+                raise _CancelledError
+            line.note(f"({recipe.label}: step {step}, objective {value:.4f})")
+
+        # Each candidate has its own order of batches: seven unlucky ones are rarer than one.
+        rng = np.random.default_rng([self.seed, 1, number])
+        return training.policy(recipe, rng, on_step, self.settings, threads)
+
+
+def _candidate(
+    policy: Policy, recipe: Recipe, validation: Estimate | None, gain: Gain | None, problems: tuple[str, ...]
+) -> Candidate:
+    record = policy.training["trace"]
+    return Candidate(
+        policy=policy,
+        recipe=recipe,
+        lam=policy.training["lam"],
+        objective=record["value"],
+        mean_weight=record["mean_weight"],
+        clipped_share=record["clipped_share"],
+        validation=validation,
+        gain=gain,
+        problems=problems,
+        seconds=record["seconds"],
+        trace=Trace(
+            policy.weights,
+            record["value"],
+            record["steps"],
+            record["seconds"],
+            record["converged"],
+            record["reason"],
+            [(moment, value) for moment, value in record["curve"]],
+        ),
+    )

@@ -1,0 +1,44 @@
+"""The logging policy's own behaviour, as a policy: what a log's decisions alone say of who made them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.estimators import MeanObjective, Rows
+from poem.estimators.base import Terms
+from poem.kernel import Threads
+from poem.layout import Layout
+from poem.optimizers import LBFGS
+from poem.risk import Risk
+
+LEAST_LOG_RATIO = -700.0  # whose exponential is a number still
+
+
+@dataclass(frozen=True)
+class Divergence(MeanObjective):
+    """The mean of log p − log h(y|x): how far a policy is from the one that made the log (Kullback and Leibler).
+
+    As an objective it is a likelihood, and losses play no part in it.
+    """
+
+    name: ClassVar[str] = "divergence"
+
+    def ratios(self, log_ratio: FloatArray) -> FloatArray:
+        return super().ratios(np.maximum(log_ratio, LEAST_LOG_RATIO))
+
+    def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
+        return -np.log(ratio)
+
+    def weighted_slopes(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
+        return np.full(len(ratio), -1.0)
+
+    def terms(self, rows: Rows) -> Terms:
+        return Terms(-rows.log_ratio)
+
+
+def imitation(layout: Layout, threads: Threads) -> FloatArray:
+    """Return the weights that make the logged outputs most likely, with scikit-learn's default l2 (C = 1)."""
+    risk = Risk(layout, layout.loss, Divergence(), l2=1.0 / len(layout), threads=threads)
+    return LBFGS(max_iterations=200).minimize(risk).weights

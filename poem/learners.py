@@ -1,0 +1,183 @@
+"""Ways to learn, as combinations of the same parts: estimator × start × λ × l2 × optimizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from poem.errors import InputError
+from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing, Objective
+from poem.optimizers import LBFGS, Optimizer
+
+MULTIPLIERS = tuple(10.0**power for power in range(-6, 1))  # the paper's c
+
+Lam = float | Sequence[float] | Literal["auto"]
+Start = Literal["zero", "direct", "logging", "given"]
+
+FROM = {
+    "zero": "",
+    "direct": ", from direct",
+    "logging": ", from the logging policy",
+    "given": ", from the start",
+}
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One way to learn, and the strengths to try.
+
+    Attributes
+    ----------
+    name : str
+    estimator : Objective or None
+        The risk to minimise; None takes the start as it is.
+    start : "zero", "direct", "logging" or "given"
+        w = 0; the loss model's own policy, a softmax over minus its losses; the imitated logging policy; or
+        what :func:`poem.fit` was given as ``start``.
+    sharpness : tuple of float
+        How certain the start is: the standard deviations that the scores of "direct" are scaled to, or what
+        the weights of "logging" are multiplied by.
+    lam : "auto", float or sequence of float
+        λ of the variance penalty; ``"auto"`` is c·λ* for each c of ``multipliers``.
+    multipliers : tuple of float
+    l2, pull : float, tuple of float
+        Strengths of the l2 penalty, which pulls to the start; ``pull`` is in mean squared norms of the contexts.
+    optimizer : Optimizer
+    """
+
+    name: str
+    estimator: Objective | None = field(default_factory=IPS)
+    start: Start = "zero"
+    sharpness: tuple[float, ...] = (8.0,)
+    lam: Lam = "auto"
+    multipliers: tuple[float, ...] = MULTIPLIERS
+    l2: float = 0.0
+    pull: tuple[float, ...] = (0.0,)
+    optimizer: Optimizer = field(default_factory=LBFGS)
+
+    def recipes(self) -> list["Recipe"]:
+        """Return every candidate that this learner proposes, by λ in ascending order."""
+        sharpness = self.sharpness if self.start in ("direct", "logging") else (1.0,)
+        if self.estimator is None:
+            return [Recipe(self, scale, 0.0, None, 0.0) for scale in sharpness]
+        return [
+            Recipe(self, scale, lam, c, pull) for lam, c in self._grid() for scale in sharpness for pull in self.pull
+        ]
+
+    def _grid(self) -> list[tuple[float, float | None]]:
+        """Return (λ, c) pairs in ascending order; where c is given, λ is c·λ*."""
+        if isinstance(self.lam, str):
+            if self.lam != "auto":
+                raise InputError(f"lam must be 'auto', a number or several numbers; found {self.lam!r}.")
+            return [(0.0, c) for c in self.multipliers]
+        try:
+            values = np.atleast_1d(np.asarray(self.lam, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"lam must be 'auto', a number or several numbers; found {self.lam!r}.") from error
+        if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)) or np.any(values < 0.0):
+            raise InputError(f"lam must be finite and not negative; found {self.lam!r}.")
+        return [(float(value), None) for value in np.sort(values)]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what defines the learner as plain data, for records."""
+        estimator = self.estimator
+        return {
+            "learner": self.name,
+            "estimator": None if estimator is None else estimator.name,
+            "clip": getattr(estimator, "clip", None),
+            "start": self.start,
+            "l2": self.l2,
+            "optimizer": self.optimizer.settings(),
+        }
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One candidate: a learner with one value of each strength; ``c`` is a multiple of λ*, and goes before ``lam``."""
+
+    learner: Learner
+    sharpness: float
+    lam: float
+    c: float | None
+    pull: float
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it rests on a loss model."""
+        learner = self.learner
+        return learner.start == "direct" or (learner.estimator is not None and learner.estimator.needs_model)
+
+    def lam_for(self, lam_star: float) -> float:
+        """Return λ for a log with some λ*."""
+        return self.lam if self.c is None else self.c * lam_star
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables."""
+        learner = self.learner
+        parts = [learner.name + (FROM[learner.start] if learner.estimator is not None else "")]
+        if learner.start in ("direct", "logging") and len(learner.sharpness) > 1:
+            parts.append(f"sharpness {self.sharpness:g}")
+        if self.pull:
+            parts.append(f"pull {self.pull:.0e}")
+        return ", ".join(parts)
+
+
+# ---- the catalogue --------------------------------------------------------------------------
+
+LOGGING = Learner("logging policy", None, "logging", sharpness=(1.0,))
+GIVEN = Learner("start", None, "given")
+QUICK = LBFGS(max_iterations=200)
+PULLS = (6e-5, 6e-4)
+
+NAMED = {
+    "ips": Learner("IPS", IPS(), lam=0.0),
+    "poem": Learner("POEM", IPS()),
+    "norm-poem": Learner("Norm-POEM", SNIPS()),
+    "direct": Learner("direct method", None, "direct", sharpness=(2.0, 4.0, 8.0, 16.0, 32.0)),
+    "dr": Learner(
+        "DR-CRM",
+        DoublyRobust("auto"),
+        "direct",
+        sharpness=(8.0, 16.0),
+        multipliers=(1e-2,),
+        pull=PULLS,
+        optimizer=QUICK,
+    ),
+    "ix": Learner("IX", ImplicitExploration(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    "ls": Learner("LS", LogSmoothing(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+}
+
+AUTO = (
+    NAMED["direct"],
+    NAMED["dr"],
+    Learner("POEM", IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    Learner("Norm-POEM", SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
+    Learner("POEM", IPS(), multipliers=(1e-2,), optimizer=QUICK),
+    Learner("Norm-POEM", SNIPS(), multipliers=(1e-2,), optimizer=QUICK),
+)
+
+
+def learners_for(wanted: Any, started: bool) -> tuple[Learner, ...]:
+    """Return the learners that were asked for; ``started`` says that a start was given."""
+    if isinstance(wanted, str) and wanted == "auto":
+        return AUTO + ((GIVEN, *_from_given()) if started else ())
+    many = [wanted] if isinstance(wanted, str | Learner) else wanted
+    if not isinstance(many, Sequence) or not many:
+        raise InputError(f"learners must be 'auto', names or poem.Learner objects; found {wanted!r}.")
+    found = []
+    for one in many:
+        if isinstance(one, Learner):
+            found.append(one)
+        elif isinstance(one, str) and one in NAMED:
+            found.append(replace(NAMED[one], start="given") if started else NAMED[one])
+        else:
+            raise InputError(f"there is no learner {one!r}; choose from auto, {', '.join(NAMED)}.")
+    return tuple(found)
+
+
+def _from_given() -> tuple[Learner, ...]:
+    """Return the learners of the portfolio that can begin anywhere, begun from the given start."""
+    return tuple(replace(learner, start="given") for learner in AUTO if learner.estimator and learner.start == "direct")

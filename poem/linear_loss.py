@@ -1,0 +1,111 @@
+"""A loss that is linear in φ(x, y): what it says of the outputs of each context.
+
+m(x, y) = Σ over the labels (or the class) of y of x·B, plus x·b: one column of weights for each label
+or class, and one for the context alone. Its mean under a policy needs the policy's marginals only, so that no
+sum over outputs is ever taken.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray, frozen
+from poem.kernel import Threads
+from poem.layout import Layout, Piece, Shard
+from poem.structures.linear import Design
+
+
+@dataclass(frozen=True)
+class LossModel:
+    """A fitted model: weights (d + 1, k + 1), and the loss that it starts from."""
+
+    weights: FloatArray
+    centre: float
+
+
+class ContextLosses:
+    """What several models say of a layout's contexts, of which each takes one, on a scale of [−1, 0].
+
+    Parameters
+    ----------
+    layout : Layout
+    models : sequence of LossModel
+    fold : (n_contexts,) int
+        Which model each context of the log takes: for cross-fitting, one that has not seen it.
+    bounds : (lowest, highest)
+        The losses that become −1 and 0.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        models: Sequence[LossModel],
+        fold: IntArray,
+        bounds: tuple[float, float],
+        threads: Threads | None = None,
+    ) -> None:
+        low, high = bounds
+        self.layout, self.fold, self._threads = layout, fold, threads or Threads()
+        self._columns = layout.structure.n_scores + 1
+        self._weights = np.hstack([model.weights for model in models]) / (high - low)
+        self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
+        self._wide = self._widened(layout.design)
+        # Losses are kept only while they are few, like scores.
+        self._kept = self._of_shard(layout.shards[0]) if len(layout.shards) == 1 else None
+
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        """Return the losses of the labels or classes (m, k), and those of the contexts alone (m,)."""
+        if self._kept is not None:
+            losses = self._kept[piece.contexts]
+        else:
+            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            scores = block.scores(self._wide, self._weights.shape[1])
+            seen = self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+            losses = self._own(scores, seen)
+        return frozen(losses[:, :-1]), losses[:, -1]
+
+    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same for some contexts of the log, by their numbers."""
+        if self._kept is not None:
+            losses = self._kept[np.searchsorted(self.layout.contexts, contexts)]
+        else:
+            design = self.layout.batch_design
+            losses = self._own(design.batch_scores(self._batch_wide, self._weights.shape[1], contexts), contexts)
+        return frozen(losses[:, :-1]), losses[:, -1]
+
+    @cached_property
+    def predicted(self) -> FloatArray:
+        """What is predicted for the logged outputs, in the layout's order."""
+        out, structure = np.empty(len(self.layout)), self.layout.structure
+        for shard in self.layout.shards:
+
+            def one(piece: Piece, shard: Shard = shard) -> None:
+                losses, alone = self.of_piece(shard, piece)
+                chosen = structure.chosen(losses, piece.y, piece.starts)
+                out[piece.rows] = chosen + np.repeat(alone, np.diff(piece.starts))
+
+            self._threads.map(one, shard.pieces)
+        return out
+
+    def _of_shard(self, shard: Shard) -> FloatArray:
+        scores = shard.design.scores(self._wide, self._weights.shape[1])
+        return frozen(self._own(scores, self.layout.contexts))
+
+    def _own(self, scores: FloatArray, contexts: IntArray) -> FloatArray:
+        """Of the scores of all models, keep those of each context's own one."""
+        if not self.layout.design.intercept:
+            scores = scores + self._weights[-1]
+        fold = self.fold[contexts]
+        by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
+        own = by_model[np.arange(len(scores)), fold]
+        own[:, -1] += self._offsets[fold]
+        return own
+
+    @cached_property
+    def _batch_wide(self) -> FloatArray:
+        return self._widened(self.layout.batch_design)
+
+    def _widened(self, design: Design) -> FloatArray:
+        return design.widen(self._weights if design.intercept else self._weights[:-1])

@@ -1,0 +1,134 @@
+"""What a fit found, and what it says of itself."""
+
+from dataclasses import dataclass
+
+from poem.calibrate import Calibration
+from poem.estimators import Estimate
+from poem.policy import Policy
+from poem.select import MEANING, Candidate, Table
+
+FEW = 50.0  # effective rows below which an estimate hangs on a few
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What :func:`poem.fit` found.
+
+    Attributes
+    ----------
+    policy : Policy
+        The one to use.
+    chosen : Candidate
+        Its row of the table. Where ``refitted``, the table's policies were learnt without the held-out
+        rows, and ``policy`` is the same recipe on all rows.
+    table : Table
+        Every candidate that was tried.
+    calibration : Calibration
+        Loss scale, clip and λ*, and where they come from.
+    n_train, n_validation : int
+        How many rows each candidate was trained on, and how many were judged on.
+    folds : int
+        In how many parts; with several, every row was judged by a policy that had not seen it.
+    logged : Estimate or None
+        The loss that was logged on the held-out rows, to compare with.
+    confidence : float or None
+        How sure the choice had to be that the policy is better than what was logged; None for the paper's rule.
+    fell_back : bool
+        Nothing was better with that confidence: the policy is the logging policy's own behaviour.
+    refitted : bool
+    """
+
+    policy: Policy
+    chosen: Candidate
+    table: Table
+    calibration: Calibration
+    n_train: int
+    n_validation: int
+    logged: Estimate | None
+    folds: int = 1
+    confidence: float | None = None
+    fell_back: bool = False
+    refitted: bool = False
+
+    def __repr__(self) -> str:
+        lines = [
+            str(self.policy),
+            f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
+            *(["propensities are estimated, not logged"] if self._estimated else []),
+            str(self.table),
+        ]
+        if self.refitted:
+            lines.append(f"the chosen recipe was then followed on all {self.n_rows:,} rows")
+        if self.fell_back:
+            lines.append(self._fallback())
+        elif self.logged is not None and self.chosen.validation is not None:
+            better = self.chosen.validation.interval()[1] < self.logged.value
+            verdict = "is estimated to be better" if better else "is not shown to be better"
+            lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
+        return "\n".join(lines)
+
+    def explain(self) -> str:
+        """Return in a few lines what was chosen, against what, the estimated gain, and the warnings."""
+        chosen, count = self.chosen, len(self.table)
+        after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
+        lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), one of {count} candidates{after}."]
+        if self.fell_back:
+            lines[0] = f"Chosen: none of {count - 1} candidates. {self._fallback()}"
+        if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
+            low, high = chosen.gain.interval()
+            lines += [
+                f"Against: a logged loss of {self.logged.value:.4g} on {self.n_validation:,} held-out rows"
+                f"{self._in_folds}; its own is estimated at {chosen.validation}.",
+                f"Gain: {-chosen.gain.value:.4g}, 95 % interval [{-high:.4g}, {-low:.4g}].",
+            ]
+        rival = self._rival()
+        if rival is not None and rival.validation is not None:
+            lines.append(f"Next: {rival.learner} (λ {rival.lam:.3g}), estimated at {rival.validation}.")
+        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
+
+    def warnings(self) -> list[str]:
+        """Return what should make one hesitate, in words."""
+        found = [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+        if self._estimated:
+            found.append("propensities are estimated, not logged, and no interval accounts for that")
+        validation = self.chosen.validation
+        if validation is None:
+            found.append("nothing was held out, so that nothing is known of its loss")
+        elif not self.fell_back and validation.effective_n < FEW:
+            found.append(
+                f"only {validation.effective_n:.0f} effective rows of {validation.n:,} speak for it; "
+                "its interval is rough. Log more, or nearer to this policy"
+            )
+        if self.calibration.bounds_from == "data":
+            low, high = self.calibration.bounds
+            found.append(f"losses are taken to lie in [{low:.4g}, {high:.4g}], as in the log; pass loss_bounds= if not")
+        return found
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the log."""
+        return self.n_validation if self.folds > 1 else self.n_train + self.n_validation
+
+    @property
+    def _in_folds(self) -> str:
+        return f" in {self.folds} folds" if self.folds > 1 else ""
+
+    @property
+    def _estimated(self) -> bool:
+        return self.policy.training.get("propensities") == "estimated"
+
+    def _fallback(self) -> str:
+        sure = f"{self.confidence or 0.95:.0%}"
+        return f"Nothing is better than the log with {sure} confidence; the policy does what the logging policy did"
+
+    def _rival(self) -> Candidate | None:
+        """Return the best candidate made by another learner than the chosen one."""
+        others = [
+            candidate
+            for candidate in self.table
+            if candidate.recipe.learner.name != self.chosen.recipe.learner.name
+            and candidate.gain is not None
+            and not candidate.problems
+        ]
+        confidence = self.confidence or 0.95
+        return min(others, key=lambda one: one.gain.upper(confidence) if one.gain else 0.0, default=None)

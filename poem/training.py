@@ -1,0 +1,198 @@
+"""All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.calibrate import Calibration, clip_for
+from poem.estimators import IPS, Objective, Rows, Weighted
+from poem.imitate import imitation
+from poem.kernel import Threads
+from poem.layout import Layout
+from poem.learners import Recipe
+from poem.linear_loss import ContextLosses, LossModel
+from poem.log import BanditLog
+from poem.loss_model import fit_loss_model, folds_by_context, mean_square
+from poem.optimizers import Trace
+from poem.policy import Policy
+from poem.risk import Risk
+from poem.structures import Structure
+
+FOLDS = 2
+PROBED_CONTEXTS = 2000
+
+OnStep = Callable[[int, float], None]
+
+
+class Training:
+    """Rows to train on: their layout, scaled losses, loss models and starts.
+
+    What is not asked for is not computed. ``strength`` is that of the loss model's ridge, chosen on held-out
+    rows if not given.
+    """
+
+    def __init__(
+        self,
+        log: BanditLog,
+        structure: Structure,
+        intercept: bool,
+        calibration: Calibration,
+        *,
+        given: FloatArray | None = None,
+        logging: FloatArray | None = None,
+        strength: float | None = None,
+        seed: int = 0,
+        threads: Threads | None = None,
+    ) -> None:
+        self.log, self.calibration, self.seed = log, calibration, seed
+        self.layout = Layout(log, structure, intercept)
+        self.loss = calibration.scale(self.layout.loss)
+        self._given, self._logging, self._strength = given, logging, strength
+        self.threads = threads or Threads()
+
+    def part(self, log: BanditLog, needs_model: bool) -> "Training":
+        """Return the same for a part of the rows; it takes over the strength of the loss model."""
+        if log is self.log:
+            return self
+        return Training(
+            log,
+            self.layout.structure,
+            self.layout.design.intercept,
+            self.calibration,
+            given=self._given,
+            logging=self._logging,
+            strength=self.strength if needs_model else None,
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+    # ---- what candidates share --------------------------------------------------------------
+
+    @cached_property
+    def _modelled(self) -> tuple[LossModel, float]:
+        return fit_loss_model(self.log, self._strength, seed=self.seed, threads=self.threads)
+
+    @property
+    def model(self) -> LossModel:
+        """The loss model of all rows."""
+        return self._modelled[0]
+
+    @property
+    def strength(self) -> float:
+        """The strength of its ridge."""
+        return self._modelled[1]
+
+    @cached_property
+    def losses(self) -> ContextLosses:
+        """What models say of the contexts that they have not seen."""
+        model, fold = self.model, folds_by_context(self.log, FOLDS, self.seed)
+        if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
+            return ContextLosses(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
+        parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
+        models = [fit_loss_model(part, self.strength, threads=self.threads)[0] for part in parts]
+        return ContextLosses(self.layout, models, fold, self.calibration.bounds, self.threads)
+
+    @cached_property
+    def imitated(self) -> FloatArray:
+        """The weights of the logging policy: its own, if they were given."""
+        return imitation(self.layout, self.threads) if self._logging is None else self._logging
+
+    @cached_property
+    def direct(self) -> FloatArray:
+        """Minus the loss model's weights, scaled so that the scores have a standard deviation of 1."""
+        weights = -self.model.weights[:, :-1] if self.layout.design.intercept else -self.model.weights[:-1, :-1]
+        some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
+        spread = float(np.std(some.scores(some.widen(weights), weights.shape[1])))
+        return weights / spread if spread > 0.0 else weights
+
+    @cached_property
+    def scale(self) -> float:
+        """The mean squared norm of a context."""
+        return mean_square(self.log)
+
+    @cached_property
+    def probed(self) -> Any:
+        """Some of the contexts, to see whether a policy minds them."""
+        return self.log.X[:: max(1, self.log.n_contexts // PROBED_CONTEXTS)]
+
+    def prepare(self, recipes: Sequence[Recipe]) -> None:
+        """Compute what some recipes need, before threads ask for it."""
+        for recipe in recipes:
+            self.start_of(recipe)
+            if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
+                _ = self.losses.predicted
+
+    def start_of(self, recipe: Recipe) -> FloatArray | None:
+        """Return the weights that a recipe begins with; None is 0."""
+        kind = recipe.learner.start
+        if kind == "direct":
+            return recipe.sharpness * self.direct
+        if kind == "logging":
+            return recipe.sharpness * self.imitated
+        return self._given if kind == "given" else None
+
+    # ---- one candidate ----------------------------------------------------------------------
+
+    def policy(
+        self, recipe: Recipe, rng: np.random.Generator, on_step: OnStep, settings: dict[str, Any], threads: Threads
+    ) -> Policy:
+        """Follow a recipe; the policy's record says how it went."""
+        learner, start = recipe.learner, self.start_of(recipe)
+        risk = self._risk(recipe, start, threads)
+        if learner.estimator is None:
+            trace = self._as_it_is(risk, start)
+        else:
+            trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
+        ratio = risk.ratios(trace.weights)
+        record = {name: value for name, value in vars(trace).items() if name != "weights"}
+        record["mean_weight"] = float(ratio.mean())
+        record["clipped_share"] = float(risk.estimator.clipped(ratio).mean())
+        training = {
+            **settings,
+            **learner.settings(),
+            "lam": risk.lam,
+            "pull": recipe.pull,
+            "sharpness": recipe.sharpness,
+            "calibration": asdict(self.calibration),
+            "trace": record,
+            "n_train": len(self.log),
+        }
+        layout = self.layout
+        return Policy(
+            layout.structure,
+            trace.weights,
+            layout.design.intercept,
+            self.log.labels,
+            self.log.feature_names,
+            training,
+        )
+
+    def _risk(self, recipe: Recipe, start: FloatArray | None, threads: Threads) -> Risk:
+        learner = recipe.learner
+        estimator = self._ready(learner.estimator or IPS())
+        return Risk(
+            self.layout,
+            self.loss,
+            estimator,
+            lam=recipe.lam_for(self.calibration.lam_star),
+            l2=learner.l2 + recipe.pull * self.scale,
+            losses=self.losses if estimator.needs_model else None,
+            centre=start,
+            threads=threads,
+        )
+
+    def _ready(self, estimator: Objective) -> Objective:
+        """Return an estimator with what it leaves to the data set from these rows."""
+        if isinstance(estimator, Weighted):
+            return estimator.with_clip(clip_for(self.log, estimator)[0])
+        layout = self.layout
+        return estimator.tuned(Rows(np.zeros(len(layout)), self.loss, layout.log_propensity))
+
+    def _as_it_is(self, risk: Risk, start: FloatArray | None) -> Trace:
+        weights = np.zeros(risk.shape) if start is None else start
+        value = risk.point(weights).value
+        return Trace(weights, value, 0, 0.0, True, "taken as it is", [(0.0, value)])
