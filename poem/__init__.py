@@ -21,6 +21,7 @@ from poem.estimators import (
 from poem.evaluate import estimate, evaluate
 from poem.evaluation import Evaluation
 from poem.fit import Fit, fit
+from poem.floor import FlooredPolicy
 from poem.learners import Learner
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad
@@ -50,6 +51,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Fit",
+    "FlooredPolicy",
     "ImplicitExploration",
     "Learner",
     "LogSmoothing",

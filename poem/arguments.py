@@ -10,6 +10,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.calibrate import clip_for
 from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective, Weighted
+from poem.floor import FlooredPolicy
 from poem.learners import Lam, Learner, learners_for
 from poem.log import BanditLog
 from poem.loss_model import folds_of
@@ -145,11 +146,17 @@ def splits_of(log: BanditLog, validation: Validation, seed: int, safe: bool) -> 
 
 
 def weights_of(
-    policy: Policy | FloatArray | None, name: str, log: BanditLog, structure: Structure, fit_intercept: bool
+    policy: Policy | FlooredPolicy | FloatArray | None,
+    name: str,
+    log: BanditLog,
+    structure: Structure,
+    fit_intercept: bool,
 ) -> FloatArray | None:
-    """Return the weights of a policy that must be of a log's kind, or weights that were given as an array."""
+    """Return the weights of a policy of the log's kind (without its floor), or those that were given as an array."""
     if policy is None:
         return None
+    if isinstance(policy, FlooredPolicy):
+        policy = policy.policy
     if isinstance(policy, Policy):
         theirs, ours = (policy.labels, policy.feature_names), (log.labels, log.feature_names)
         if theirs != ours or policy.intercept != fit_intercept:

@@ -48,9 +48,10 @@ class Checkpoint:
         if path is None or not path.exists():
             return None
         try:
-            return load_policy(path)
+            found = load_policy(path)
         except PolicyFileError:  # damaged since: it is fitted again
             return None
+        return found if isinstance(found, Policy) else None
 
     def keep(self, position: int, policy: Policy) -> None:
         """Keep a finished candidate."""

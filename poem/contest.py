@@ -24,6 +24,8 @@ from poem.progress import Progress
 from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.training import Training
 
+WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
+
 
 class _CancelledError(Exception):
     """Ends the work of other threads after Ctrl-C or an error."""
@@ -82,13 +84,32 @@ class Jury:
             value=span * (found.value - self._logged.value()),
             stderr=span * standard_error(sums.shares() - self._logged.shares()) if np.isfinite(found.value) else np.inf,
             freedom=min(found.effective_n, found.units) - 1.0,
+            mean_weight=found.mean_weight,
+            room=span * _room(judge, rows, found),
         )
         return found.rescaled(*self.calibration.bounds), gain
+
+    def stake(self) -> float:
+        """Return how much worse the worst loss is than what was logged, as a share of the range of losses."""
+        return -self._logged.value()
 
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""
         found = IPS(None).judge(Rows(np.zeros(len(self._loss)), self._loss), self.units)
         return found.rescaled(*self.calibration.bounds)
+
+
+def _room(judge: Estimator, rows: Rows, found: Estimate) -> float:
+    """Return how much worse than estimated a decision may be that the log lacks, on the scale of [−1, 0].
+
+    A loss model is rarely more wrong than in the worst twentieth of the rows. Without one it may be the worst loss,
+    which pessimistic estimators have taken it to be.
+    """
+    if judge.pessimistic or not np.isfinite(found.value):
+        return 0.0
+    if rows.predicted is None:
+        return -found.value
+    return max(0.0, float(np.quantile(rows.loss - rows.predicted, WORST_ERRORS)))
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

@@ -28,6 +28,7 @@ from poem.estimators import (
 )
 from poem.estimators.base import Terms, UnitSums, standard_error
 from poem.evaluation import Evaluation, Line
+from poem.floor import FlooredPolicy
 from poem.intervals import (
     METHODS,
     Method,
@@ -62,14 +63,14 @@ ALL: dict[str, Estimator] = {
 }
 
 
-def estimate(policy: Policy, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
+def estimate(policy: Policy | FlooredPolicy, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
     """Estimate the mean loss that a policy would have had on a log it was not trained on.
 
     Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
     the log does not cover counts as bad, not as good. Rows of one group, or of one context if there are
     no groups, are not taken to be independent. :func:`evaluate` does more.
     """
-    if not isinstance(policy, Policy) or not isinstance(log, BanditLog):
+    if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog):
         raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")

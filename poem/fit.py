@@ -25,6 +25,7 @@ from poem.checkpoint import Checkpoint, fingerprint
 from poem.contest import Contest, HeldOut, Jury
 from poem.errors import InputError
 from poem.estimators import Estimator, Objective
+from poem.floor import FlooredPolicy
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.learners import LOGGING, MULTIPLIERS, Lam, Recipe
 from poem.log import BanditLog
@@ -55,8 +56,8 @@ def fit(
     validation: Validation = "auto",
     select_by: Literal["dr", "ips", "snips"] | Estimator | None = None,
     confidence: float = 0.95,
-    start: Policy | FloatArray | None = None,
-    logging_policy: Policy | None = None,
+    start: Policy | FlooredPolicy | FloatArray | None = None,
+    logging_policy: Policy | FlooredPolicy | None = None,
     guard: bool = True,
     force: bool = False,
     n_jobs: int | None = -1,
@@ -107,7 +108,8 @@ def fit(
         Where to start; w = 0, or what a learner finds best, by default. A portfolio has it as one more
         candidate, and as one more start.
     logging_policy : Policy, optional
-        The policy that made the log, to fall back on; it is imitated if not given.
+        The policy that made the log, to fall back on; it is imitated if not given. The policies of a fit have no
+        floor: what is left of a floored one is its main part.
     guard : bool
         Never choose a policy that avoids the log, and one with other problems only if there is
         nothing else. False takes the lowest estimate, whatever it is.
@@ -164,7 +166,10 @@ def fit(
             training.prepare(recipes)
         jury = _jury(judge, splits, trainings, calibration)
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
-        found = choose_safely(candidates[:-1], confidence) if falls_back else choose(candidates, guard)
+        if falls_back:
+            found, sure = choose_safely(candidates[:-1], confidence, jury.stake() if jury else 1.0)
+        else:
+            found, sure = choose(candidates, guard), False
         chosen = candidates[-1] if found is None else found
         policy = chosen.policy
         if again:
@@ -183,6 +188,7 @@ def fit(
         logged=None if jury is None else jury.logged(),
         folds=len(splits),
         confidence=confidence if safe else None,
+        sure=sure,
         fell_back=found is None,
         refitted=policy is not chosen.policy,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, MismatchError
+from poem.floor import FlooredPolicy
 from poem.log import BanditLog
 from poem.policy import Policy
 
@@ -19,8 +20,8 @@ LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability 
 class Judged:
     """A policy as a log sees it.
 
-    ``log_prob`` is that of each logged output. A poem ``policy`` also gives marginals, and so does a matrix of
-    class ``probabilities`` of each context; without either, loss models cannot be used.
+    ``log_prob`` is that of each logged output. A poem ``policy`` also gives marginals, and so does a matrix of the
+    ``probabilities`` of each class or label in each context; without either, loss models cannot be used.
     """
 
     name: str
@@ -57,6 +58,8 @@ def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
 def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
     if isinstance(policy, Policy):
         found = Judged(name, policy.log_prob_of(log), policy=policy)
+    elif isinstance(policy, FlooredPolicy):
+        found = Judged(name, policy.log_prob_of(log), probabilities=policy.marginals(log.X))
     elif hasattr(policy, "predict_proba"):
         found = _from_classifier(name, policy, log)
     elif hasattr(policy, "log_prob_of"):

@@ -21,7 +21,8 @@ from poem.structures.packed import packed_zeros
 STRENGTHS: tuple[float, ...] = tuple(
     10.0 ** (power / 2) for power in range(-4, 7)
 )  # of the ridge, in mean squared norms of x
-MOST_STEPS, TOLERANCE = 200, 1e-6
+MOST_STEPS = 200
+TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell strengths apart
 HELD_OUT = 0.2
 
 
@@ -87,7 +88,7 @@ def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     structure = structure_of(log)
     centre = float(train.loss.mean())
     products = _Products(train, structure, threads)
-    found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS))
+    found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS), ROUGH)
     judge = _Products(rest, structure, threads)
     errors = [np.mean((judge.layout.loss - centre - judge.forward(weights)) ** 2) for weights in found]
     return STRENGTHS[int(np.argmin(errors))]
@@ -100,7 +101,9 @@ def mean_square(log: BanditLog) -> float:
     return squares / log.n_contexts + 1.0
 
 
-def _ridge(products: _Products, target: FloatArray, strengths: tuple[float, ...]) -> list[FloatArray]:
+def _ridge(
+    products: _Products, target: FloatArray, strengths: tuple[float, ...], tolerance: float = TOLERANCE
+) -> list[FloatArray]:
     """Solve (AᵀA + s)w = Aᵀt for several s at once.
 
     Conjugate gradients for shifted systems: all of them share one Krylov space, so that they cost one
@@ -115,7 +118,7 @@ def _ridge(products: _Products, target: FloatArray, strengths: tuple[float, ...]
     first, last_step, growth = square, -1.0, 0.0
     old, now = np.ones(len(shifts)), np.ones(len(shifts))
     for _ in range(MOST_STEPS):
-        if square <= TOLERANCE**2 * first or first == 0.0:
+        if square <= tolerance**2 * first or first == 0.0:
             break
         q = products.backward(products.forward(p)) + least * p
         step = -square / float(np.vdot(p, q))

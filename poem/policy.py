@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.errors import InputError, MismatchError, PolicyFileError
+from poem.floor import FlooredPolicy
 from poem.kernel import Threads, count_threads
 from poem.layout import SHARD_SCORES, Layout
 from poem.log import BanditLog
@@ -21,7 +22,7 @@ from poem.outputs import Labels, decode, encode
 from poem.structures import Structure, structure_from_name, structure_of
 from poem.structures.linear import design_of
 
-FILE_VERSION = 1
+FILE_VERSION, FLOORED_VERSION = 1, 2  # a floor must not be overlooked by a poem that does not know of it
 CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
 
 
@@ -140,6 +141,15 @@ class Policy:
             raise InputError(f"alpha must be finite and not negative; found {alpha!r}.")
         return replace(self, weights=self.weights * alpha, training={**self.training, "temperature": alpha})
 
+    def with_floor(self, share: float = 0.01, other: "Policy | None" = None) -> FlooredPolicy:
+        """Return the policy mixed with another one, uniform by default, so that every output stays possible.
+
+        A ``share`` of its decisions is the other's: no ratio to its propensities can then exceed 1/share times
+        that to the other's, and its own log stays usable. ``log_prob`` is exact.
+        """
+        uniform = replace(self, weights=np.zeros_like(self.weights), training={"made_by": "with_floor"})
+        return FlooredPolicy(self, share, uniform if other is None else other)
+
     def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:
         """Apply ``use`` to the scores of one block of contexts at a time and join the results."""
         matrix = self._matrix(X)
@@ -173,20 +183,28 @@ class Policy:
 
     # ---- the file -------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the policy to a safetensors file with JSON metadata; an old file is replaced whole."""
+    def save(self, path: str | os.PathLike[str], *, floor: FlooredPolicy | None = None) -> Path:
+        """Write the policy to a safetensors file with JSON metadata; an old file is replaced whole.
+
+        ``floor`` is what it was given by :meth:`with_floor`; :meth:`FlooredPolicy.save` passes it.
+        """
         from safetensors.numpy import save
 
+        tensors, about_floor = {"weights": np.array(self.weights)}, None
+        if floor is not None:
+            tensors["floor"] = np.array(floor.other.weights)
+            about_floor = {"share": float(floor.share), "intercept": floor.other.intercept}
         about = {
             "format": "poem.policy",
-            "version": FILE_VERSION,
+            "version": FILE_VERSION if floor is None else FLOORED_VERSION,
+            "floor": about_floor,
             "structure": self.structure.name,
             "intercept": self.intercept,
             "labels": list(self.labels),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "training": self.training,
         }
-        content = save({"weights": np.array(self.weights)}, metadata={"poem": json.dumps(about, ensure_ascii=False)})
+        content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
         return write_whole(Path(path), content)
 
 
@@ -206,8 +224,8 @@ def constant_policy(log: BanditLog, y: Any) -> Policy:
     return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"})
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy:
-    """Read a policy that :meth:`Policy.save` wrote. Nothing in the file is executed."""
+def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
+    """Read a policy that :meth:`Policy.save` wrote, with its floor if it has one. Nothing in the file is executed."""
     from safetensors import SafetensorError, safe_open
 
     if not Path(path).is_file():
@@ -224,7 +242,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     return _rebuild(os.fspath(path), metadata, tensors)
 
 
-def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) -> Policy:
+def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) -> Policy | FlooredPolicy:
     try:
         about = json.loads(metadata["poem"])
         if about["format"] != "poem.policy":
@@ -234,9 +252,9 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         raise PolicyFileError(
             f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
         ) from error
-    if version > FILE_VERSION:
+    if version > FLOORED_VERSION:
         raise PolicyFileError(
-            f"{path!r} has format version {version}; this poem reads up to {FILE_VERSION}. Upgrade poem."
+            f"{path!r} has format version {version}; this poem reads up to {FLOORED_VERSION}. Upgrade poem."
         )
     try:
         weights, labels = tensors["weights"], tuple(about["labels"])
@@ -248,9 +266,15 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
         policy = Policy(structure, weights, about["intercept"], labels, names, about["training"])
         _check_rebuilt(policy)
-        return policy
-    except (KeyError, TypeError, ValueError) as error:
+        return policy if about.get("floor") is None else _with_floor(policy, tensors["floor"], about["floor"])
+    except (KeyError, TypeError, ValueError, InputError, MismatchError) as error:
         raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
+
+
+def _with_floor(policy: Policy, weights: AnyArray, about: dict[str, Any]) -> FlooredPolicy:
+    other = replace(policy, weights=weights, intercept=about["intercept"], training={})
+    _check_rebuilt(other)
+    return policy.with_floor(about["share"], other)
 
 
 def _check_rebuilt(policy: Policy) -> None:

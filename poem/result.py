@@ -7,6 +7,7 @@ from poem.estimators import Estimate
 from poem.policy import Policy
 from poem.select import MEANING, Candidate, Table
 
+MANY = 0.1  # of a policy's decisions that the log lacks
 FEW = 50.0  # effective rows below which an estimate hangs on a few
 
 
@@ -33,6 +34,8 @@ class Fit:
         The loss that was logged on the held-out rows, to compare with.
     confidence : float or None
         How sure the choice had to be that the policy is better than what was logged; None for the paper's rule.
+    sure : bool
+        The policy is better with that confidence.
     fell_back : bool
         Nothing was better with that confidence: the policy is the logging policy's own behaviour.
     refitted : bool
@@ -47,6 +50,7 @@ class Fit:
     logged: Estimate | None
     folds: int = 1
     confidence: float | None = None
+    sure: bool = False
     fell_back: bool = False
     refitted: bool = False
 
@@ -88,7 +92,13 @@ class Fit:
 
     def warnings(self) -> list[str]:
         """Return what should make one hesitate, in words."""
-        found = [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+        found = []
+        if self.confidence is not None and not self.sure and not self.fell_back:
+            found.append(
+                f"it is not shown to be better than the log with {self.confidence:.0%} confidence; it was chosen "
+                "because what was logged is about the worst there is, so that little can be lost"
+            )
+        found += [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
         if self._estimated:
             found.append("propensities are estimated, not logged, and no interval accounts for that")
         validation = self.chosen.validation
@@ -99,6 +109,9 @@ class Fit:
                 f"only {validation.effective_n:.0f} effective rows of {validation.n:,} speak for it; "
                 "its interval is rough. Log more, or nearer to this policy"
             )
+        missing = 0.0 if self.chosen.gain is None or self.fell_back else self.chosen.gain.missing
+        if missing > MANY:
+            found.append(f"{missing:.0%} of its decisions are such as the log does not hold")
         if self.calibration.bounds_from == "data":
             low, high = self.calibration.bounds
             found.append(f"losses are taken to lie in [{low:.4g}, {high:.4g}], as in the log; pass loss_bounds= if not")

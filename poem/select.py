@@ -16,6 +16,7 @@ from poem.policy import Policy
 
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
+NOTHING_TO_LOSE = 0.01  # how near the logged loss is to the worst one, as a share of the range, if all can be tried
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
 AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
@@ -28,22 +29,35 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Gain:
-    """How much lower a policy's loss is than what was logged on the same rows: negative is better."""
+    """How much lower a policy's loss is than what was logged on the same rows: negative is better.
+
+    Weights have a mean of 1. Where theirs, ``mean_weight``, is below, rare rows that would have spoken against the
+    policy were not drawn, and Student's t knows nothing of them: the missing share is taken to cost ``room`` more
+    than estimated.
+    """
 
     value: float
     stderr: float
     freedom: float
+    mean_weight: float = 1.0
+    room: float = 0.0
+
+    @property
+    def missing(self) -> float:
+        """The share of the policy's decisions that the log lacks."""
+        return max(0.0, 1.0 - self.mean_weight)
 
     def upper(self, confidence: float) -> float:
         """Return what it is at most, with some confidence; unbounded where fewer than two effective rows speak."""
         if not np.isfinite(self.value) or self.freedom < 1.0 - 1e-9:
             return np.inf
-        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr
+        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr + self.missing * self.room
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the Student-t interval."""
-        reach = self.upper(0.5 + level / 2.0) - self.value
-        return self.value - reach, self.value + reach
+        """Return the Student-t interval, with what is missing added to its upper end."""
+        high = self.upper(0.5 + level / 2.0)
+        reach = float(special.stdtrit(self.freedom, 0.5 + level / 2.0)) * self.stderr if np.isfinite(high) else np.inf
+        return self.value - reach, high
 
 
 @dataclass(frozen=True)
@@ -195,21 +209,26 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
     return chosen
 
 
-def choose_safely(candidates: Sequence[Candidate], confidence: float) -> Candidate | None:
-    """Return the candidate whose loss is surely lowest; None if none is surely lower than what was logged.
+def choose_safely(candidates: Sequence[Candidate], confidence: float, stake: float) -> tuple[Candidate | None, bool]:
+    """Return the candidate whose loss is surely lowest, and whether it is surely lower than what was logged.
 
     A candidate counts as better when its upper bound is below the logged loss with a confidence that holds
     for all candidates at once (Bonferroni). Among those, the least upper bound wins: a little less may be promised
-    by a policy that the log knows better.
+    by a policy that the log knows better. If there is none, nothing is chosen, unless there is next to nothing to
+    lose: ``stake`` is how much worse the worst loss is than the logged one, as a share of all that a loss can be.
     """
-    every = 1.0 - (1.0 - confidence) / len(candidates)
-    better = [
-        candidate
-        for candidate in candidates
-        if AVOIDS not in candidate.problems and candidate.gain is not None and candidate.gain.upper(every) < 0.0
-    ]
-    healthy = [candidate for candidate in better if not candidate.problems] or better
-    return min(healthy, key=lambda candidate: _bound(candidate, confidence)) if healthy else None
+    usable = [candidate for candidate in candidates if AVOIDS not in candidate.problems and candidate.gain is not None]
+    better = [candidate for candidate in usable if surely_better(candidate, confidence, len(candidates))]
+    if better:
+        healthy = [candidate for candidate in better if not candidate.problems] or better
+        return min(healthy, key=lambda candidate: _bound(candidate, confidence)), True
+    healthy = [candidate for candidate in usable if not candidate.problems]
+    return (_lowest(healthy) if healthy and stake <= NOTHING_TO_LOSE else None), False
+
+
+def surely_better(candidate: Candidate, confidence: float, among: int) -> bool:
+    """Return whether a candidate is better than what was logged, with a confidence that holds for many at once."""
+    return _bound(candidate, 1.0 - (1.0 - confidence) / among) < 0.0
 
 
 def _bound(candidate: Candidate, confidence: float) -> float:

@@ -8,6 +8,7 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, LogError
+from poem.floor import FlooredPolicy
 from poem.log import BanditLog
 from poem.matrix import as_matrix
 from poem.outputs import encode
@@ -17,7 +18,13 @@ Loss = Literal["hamming", "zero-one", "f1"] | Callable[[AnyArray, AnyArray], Flo
 
 
 def simulate(
-    X: Any, y: Any, logging_policy: Policy, *, replay: int = 4, loss: Loss = "hamming", rng: Generator | int
+    X: Any,
+    y: Any,
+    logging_policy: Policy | FlooredPolicy,
+    *,
+    replay: int = 4,
+    loss: Loss = "hamming",
+    rng: Generator | int,
 ) -> BanditLog:
     """Let a policy act on labelled data and log what it did.
 
@@ -25,7 +32,7 @@ def simulate(
     ----------
     X, y
         Contexts and their true outputs.
-    logging_policy : Policy
+    logging_policy : Policy, with or without a floor
     replay : int
         How often each context is seen.
     loss : "hamming", "zero-one", "f1" or function
@@ -48,7 +55,7 @@ def simulate(
     return BanditLog(
         matrix,
         outputs,
-        loss=_losses(loss, truth[context], chosen),
+        loss=losses_of(loss, truth[context], chosen),
         log_propensity=log_propensity,
         context=context,
         labels=logging_policy.labels,
@@ -56,7 +63,8 @@ def simulate(
     )
 
 
-def _losses(loss: Loss, truth: AnyArray, chosen: AnyArray) -> FloatArray:
+def losses_of(loss: Loss, truth: AnyArray, chosen: AnyArray) -> FloatArray:
+    """Return the loss of chosen outputs against true ones, by name or by a function of both."""
     if callable(loss):
         return np.asarray(loss(truth, chosen), dtype=np.float64)
     if loss not in ("hamming", "zero-one", "f1"):

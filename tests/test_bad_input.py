@@ -258,7 +258,7 @@ def test_training_rows_without_variance_of_the_loss_say_nothing(make_log):
     log = make_log(loss=with_value(np.zeros(40), 17, 1.0))
     held = [seed for seed in range(20) if 17 in log.split(0.25, np.random.default_rng([seed, 0]))[1].context]
     with refuses(LearningError, "every one of the 30 training rows has the same loss (0.0)", "hold out fewer"):
-        poem.fit(log, seed=held[0])
+        poem.fit(log, lam="auto", seed=held[0])
 
 
 def test_a_deterministic_logging_policy_is_refused(make_log):
@@ -280,7 +280,7 @@ def test_fewer_than_16_rows_are_refused(make_log):
 # ---- fit: arguments -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lam", [-1.0, NAN, INF, [0.1, -2.0], [], [[0.1, 0.2]], None, "large", ["large"]], ids=repr)
+@pytest.mark.parametrize("lam", [-1.0, NAN, INF, [0.1, -2.0], [], [[0.1, 0.2]], "large", ["large"]], ids=repr)
 def test_lam_must_be_auto_or_finite_and_not_negative(make_log, lam):
     with refuses(InputError, "lam must be", "found"):
         poem.fit(make_log(), lam=lam)
@@ -333,9 +333,9 @@ def test_zero_jobs_are_refused(make_log, lam):
         poem.fit(make_log(), n_jobs=0, lam=lam)
 
 
-@pytest.mark.parametrize("select_by", ["loss", None], ids=repr)
+@pytest.mark.parametrize("select_by", ["loss", 3], ids=repr)
 def test_select_by_must_be_known(make_log, select_by):
-    with refuses(InputError, "select_by must be 'ips', 'snips' or an estimator", f"found {select_by!r}"):
+    with refuses(InputError, "select_by must be 'dr', 'ips', 'snips' or an estimator", f"found {select_by!r}"):
         poem.fit(make_log(), select_by=select_by)
 
 
@@ -355,10 +355,35 @@ def test_start_must_have_the_shape_of_the_weights(make_log):
         poem.fit(log, start=np.full((4, 3), NAN))
 
 
-@pytest.mark.parametrize("validation", [0.0, 1.0, -0.5, 2, NAN])
-def test_the_validation_fraction_is_between_0_and_1(make_log, validation):
-    with refuses(InputError, "validation must be a share between 0 and 1, a log, or None", f"found {validation}"):
+@pytest.mark.parametrize("validation", [0.0, 1.0, -0.5, 2.5, NAN, 0, 1, -3, True], ids=repr)
+def test_validation_is_a_share_between_0_and_1_or_a_number_of_folds_above_1(make_log, validation):
+    parts = "validation must be a share between 0 and 1", "a number of folds above 1, a log, or None"
+    with refuses(InputError, *parts, f"found {validation}"):
         poem.fit(make_log(), validation=validation)
+
+
+def test_validation_by_a_word_is_auto_only(make_log):
+    with refuses(InputError, "validation must be 'auto', a number, a log, or None", "found 'folds'"):
+        poem.fit(make_log(), validation="folds")
+
+
+def test_there_are_no_more_folds_than_units(rows, make_log):
+    with refuses(InputError, "folds must be from 2 to the number of independent units, 10", "found 11"):
+        poem.fit(make_log(group=rows.group), validation=11)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 0.4, 1.0, 95, "much", NAN, None], ids=repr)
+def test_confidence_is_at_least_a_half_and_below_1(make_log, confidence):
+    with refuses(InputError, "confidence must be at least 0.5 and below 1", f"found {confidence!r}", "Use 0.95"):
+        poem.fit(make_log(), confidence=confidence)
+
+
+def test_the_logging_policy_must_be_of_the_same_kind(make_log):
+    log = make_log()
+    with refuses(MismatchError, "logging_policy has other labels, features or intercept"):
+        poem.fit(log, logging_policy=poem.uniform_policy(log), fit_intercept=False)
+    with refuses(MismatchError, "logging_policy has weights of shape (3, 3)", "needs (4, 3)"):
+        poem.fit(log, logging_policy=np.zeros((3, 3)))
 
 
 def test_the_validation_log_must_be_of_the_same_kind(rows, make_log):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import poem
 from poem.errors import CheckpointError, DegenerateError, DegenerateWarning, InputError
 from poem.estimators import Estimate
+from poem.learners import Recipe
 from poem.optimizers import Trace
 from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, choose, find_problems
 
@@ -174,7 +175,7 @@ def test_the_seed_of_a_stochastic_optimizer_matters(label_log):
 
 
 def test_without_validation_there_is_one_candidate(label_log):
-    with pytest.raises(InputError, match=r"several λ can be told apart on held-out rows only.*one number"):
+    with pytest.raises(InputError, match=r"several candidates can be told apart on held-out rows only.*one number"):
         poem.fit(label_log, lam=[0.1, 10.0], validation=None, **QUICK)
     found = poem.fit(label_log, lam=0.1, validation=None, guard=False, **QUICK)
     assert (found.n_train, found.n_validation, found.logged) == (480, 0, None)
@@ -288,7 +289,8 @@ def candidate_of(value, *problems, objective=0.0, lam=1.0, validated=True):
     policy = poem.Policy(poem.MultiClass(2), np.zeros((1, 2)), True, (0, 1))
     validation = Estimate(value, 0.1, 100, 100, 1.0, 0.0, 100.0) if validated else None
     trace = Trace(policy.weights, objective, 1, 0.0, True, "")
-    return Candidate(policy, lam, None, objective, 1.0, 0.0, validation, problems, 0.0, trace)
+    recipe = Recipe(poem.Learner("POEM", lam=lam), 1.0, lam, None, 0.0)
+    return Candidate(policy, recipe, lam, objective, 1.0, 0.0, validation, None, problems, 0.0, trace)
 
 
 def test_the_lowest_held_out_loss_is_chosen():

@@ -1,5 +1,7 @@
 """Laws of the training objective over every structure × estimator × layout of the data."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,16 +9,26 @@ from finite_differences import numeric_gradient
 
 import poem
 from poem.arrays import frozen
-from poem.estimators import IPS, SNIPS
+from poem.errors import InputError
+from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
 from poem.kernel import Threads
 from poem.layout import Layout
+from poem.linear_loss import ContextLosses, LossModel
 from poem.optimizers import LBFGS, AdaGrad
 from poem.risk import Risk
 from poem.structures import linear, structure_of
 
 KINDS = ["labels", "classes"]
 FORMS = ["dense", "csr", "csr-replayed"]
-ESTIMATORS = [IPS(None), IPS(3.0), SNIPS(3.0)]
+ESTIMATORS = [
+    IPS(None),
+    IPS(3.0),
+    SNIPS(3.0),
+    DoublyRobust(None),
+    DoublyRobust(3.0),
+    ImplicitExploration(0.02),
+    LogSmoothing(0.5),
+]
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -38,9 +50,26 @@ def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
     return poem.BanditLog(X, y, context=context, **rows)
 
 
-def make_risk(log, estimator, lam=2.0, l2=0.1, intercept=True, threads=1, max_scores=1 << 22):
+LOW, HIGH = -1.5, 0.5  # what the loss models call −1 and 0
+
+
+def loss_models(log, seed=3):
+    rng = np.random.default_rng(seed)
+    shape = log.n_features + 1, len(log.labels) + 1
+    return [LossModel(0.3 * rng.normal(size=shape), centre) for centre in (-0.4, -0.7)]
+
+
+def fold_of(log):
+    """Which of two models each context takes: equal contexts the same one, in any form of a log."""
+    return (log.X.sum(axis=1) > 1.5).astype(np.int64)
+
+
+def make_risk(log, estimator, lam=2.0, l2=0.1, intercept=True, threads=1, max_scores=1 << 22, centre=None):
     layout = Layout(log, structure_of(log), intercept, max_scores)
-    return Risk(layout, layout.loss, estimator, lam=lam, l2=l2, threads=Threads(threads))
+    losses = None
+    if estimator.needs_model:
+        losses = ContextLosses(layout, loss_models(log), fold_of(log), (LOW, HIGH), Threads(threads))
+    return Risk(layout, layout.loss, estimator, lam=lam, l2=l2, losses=losses, centre=centre, threads=Threads(threads))
 
 
 def assert_same(found, expected):
@@ -55,30 +84,92 @@ def random_weights(risk, seed=1, scale=1.0):
 @every_form
 @every_estimator
 @pytest.mark.parametrize("intercept", [True, False])
-def test_gradient_equals_finite_differences(kind, form, estimator, intercept):
-    risk = make_risk(make_log(kind, form), estimator, intercept=intercept)
+@pytest.mark.parametrize("pulled_to", ["0", "a centre"])
+def test_gradient_equals_finite_differences(kind, form, estimator, intercept, pulled_to):
+    log = make_log(kind, form)
+    risk = make_risk(log, estimator, intercept=intercept)
+    if pulled_to == "a centre":
+        risk = make_risk(log, estimator, intercept=intercept, centre=random_weights(risk, seed=2))
     w = random_weights(risk)
     _, gradient = risk(w)
     numeric = numeric_gradient(lambda v: risk(v)[0], w, 1e-6)
     assert np.linalg.norm(gradient - numeric) <= 1e-6 * np.linalg.norm(numeric)
 
 
+def all_outputs(log):
+    if log.y.ndim == 2:
+        return np.array(list(itertools.product([0, 1], repeat=log.y.shape[1])))
+    return np.arange(len(log.labels))
+
+
+def modelled(log, x, y, model):
+    """What a loss model says of one output in one context, on the scale of [−1, 0]."""
+    x = np.append(x, 1.0)
+    by_output = model.weights[:, :-1] @ (y if np.ndim(y) else np.eye(len(log.labels))[y])
+    return (model.centre + x @ by_output + x @ model.weights[:, -1] - HIGH) / (HIGH - LOW)
+
+
+def u_by_hand(log, policy, estimator):
+    """The number that each row adds to the mean, by the textbook: no marginals, no sums by context."""
+    X = log.X.toarray()
+    log_prob, p = policy.log_prob(X[log.context], log.y), np.exp(log.log_propensity)
+    if isinstance(estimator, ImplicitExploration):
+        return np.exp(log_prob) / (p + estimator.gamma) * log.loss
+    ratio = np.exp(log_prob) / p
+    if isinstance(estimator, LogSmoothing):
+        return -np.log(1 - estimator.lam * ratio * log.loss) / estimator.lam
+    ratio = ratio if estimator.clip is None else np.minimum(ratio, estimator.clip)
+    if isinstance(estimator, IPS):
+        return ratio * log.loss
+    models, fold, outputs, u = loss_models(log), fold_of(log), all_outputs(log), []
+    for i, c in enumerate(log.context):
+        model = models[fold[c]]
+        probability = np.exp(policy.log_prob(np.tile(X[c], (len(outputs), 1)), outputs))
+        mean = probability @ [modelled(log, X[c], y, model) for y in outputs]
+        u.append(mean + ratio[i] * (log.loss[i] - modelled(log, X[c], log.y[i], model)))
+    return np.array(u)
+
+
 @every_kind
 @every_estimator
-def test_value_is_the_formula_of_the_paper(kind, estimator):
-    log = make_log(kind, "csr-replayed")
-    risk = make_risk(log, estimator, lam=2.0, l2=0.1)
+@pytest.mark.parametrize("pulled_to", [0.0, 1.5])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_value_is_the_formula_of_the_paper(kind, estimator, pulled_to, intercept):
+    log = make_log(kind, "csr-replayed", contexts=20)
+    assert set(fold_of(log)) == {0, 1}
+    centre = np.full((12 + intercept, len(log.labels)), pulled_to)
+    risk = make_risk(log, estimator, lam=2.0, l2=0.1, intercept=intercept, centre=centre)
     w = random_weights(risk)
-    policy = poem.Policy(structure_of(log), w, True, log.labels)
-    ratio = np.exp(policy.log_prob(log.X[log.context], log.y) - log.log_propensity)
-    ratio = ratio if estimator.clip is None else np.minimum(ratio, estimator.clip)
-    u, n = ratio * log.loss, len(log)
-    if isinstance(estimator, IPS):
-        expected = u.mean() + 2.0 * np.sqrt(u.var(ddof=1) / n)
-    else:
-        value = u.sum() / ratio.sum()
+    policy = poem.Policy(structure_of(log), w, intercept, log.labels)
+    if isinstance(estimator, SNIPS):
+        ratio = np.exp(policy.log_prob(log.X[log.context], log.y) - log.log_propensity)
+        ratio = np.minimum(ratio, estimator.clip)
+        value = (ratio * log.loss).sum() / ratio.sum()
         expected = value + 2.0 * np.sqrt(np.sum((ratio * (log.loss - value)) ** 2)) / ratio.sum()
-    assert risk(w)[0] == pytest.approx(expected + 0.05 * np.sum(w**2), rel=1e-12)
+    else:
+        u = u_by_hand(log, policy, estimator)
+        expected = u.mean() + 2.0 * np.sqrt(u.var(ddof=1) / len(u))
+    assert risk(w)[0] == pytest.approx(expected + 0.05 * np.sum((w - centre) ** 2), rel=1e-12)
+
+
+def test_an_estimator_that_needs_a_loss_model_is_refused_without_one():
+    log = make_log("classes", "dense")
+    layout = Layout(log, structure_of(log), True)
+    with pytest.raises(InputError, match="DR needs a loss model to learn with"):
+        Risk(layout, layout.loss, DoublyRobust(3.0))
+
+
+@every_kind
+def test_a_loss_model_that_knows_nothing_leaves_ips(kind):
+    log = make_log(kind, "csr-replayed")
+    layout = Layout(log, structure_of(log), True)
+    nothing = LossModel(np.zeros((13, len(log.labels) + 1)), HIGH)
+    losses = ContextLosses(layout, [nothing], np.zeros(40, dtype=np.int64), (LOW, HIGH))
+    dr = Risk(layout, layout.loss, DoublyRobust(3.0), lam=2.0, losses=losses)
+    w = random_weights(dr)
+    value, gradient = make_risk(log, IPS(3.0), l2=0.0)(w)
+    assert dr(w)[0] == pytest.approx(value, rel=1e-12)
+    assert_same(dr(w)[1], gradient)
 
 
 @every_kind
@@ -113,15 +204,16 @@ def test_any_sharding_gives_the_same_value_and_gradient(kind, form, estimator):
 
 @every_kind
 @every_form
-def test_any_number_of_threads_gives_the_very_same_bits(kind, form, monkeypatch):
+@every_estimator
+def test_any_number_of_threads_gives_the_very_same_bits(kind, form, estimator, monkeypatch):
     monkeypatch.setattr(linear, "PIECE_WORK", 50)  # so that a small log is cut into pieces as well
     log = make_log(kind, form)
-    one = make_risk(log, IPS(3.0), threads=1)
+    one = make_risk(log, estimator, threads=1)
     assert len(one.layout.shards[0].pieces) > 1
     w = random_weights(one)
     value, gradient = one(w)
     for threads in (2, 5):
-        again, slopes = make_risk(log, IPS(3.0), threads=threads)(w)
+        again, slopes = make_risk(log, estimator, threads=threads)(w)
         assert again == value
         np.testing.assert_array_equal(slopes, gradient)
 
@@ -152,24 +244,30 @@ def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):
 @every_form
 @every_estimator
 @pytest.mark.parametrize("part", [False, True])
-def test_batches_average_to_the_whole_gradient(kind, form, estimator, part):
+@pytest.mark.parametrize(("max_scores", "intercept"), [(1 << 22, True), (30, True), (30, False)])
+def test_batches_average_to_the_whole_gradient(kind, form, estimator, part, max_scores, intercept):
     log = make_log(kind, form)
-    risk = make_risk(log.take(np.flatnonzero(log.context % 3 == 0)) if part else log, estimator, l2=0.0)
+    log = log.take(np.flatnonzero(log.context % 3 == 0)) if part else log
+    risk = make_risk(log, estimator, l2=0.0, max_scores=max_scores, intercept=intercept)
+    assert (len(risk.layout.shards) == 1) == (max_scores > 30)
     w = random_weights(risk)
     wide = risk.for_batches(w).astype(np.float64)  # AdaGrad itself runs in float32
     w = risk.from_batches(wide)  # rounded once, as the batches see it
     value, gradient = risk(w)
     objective, slopes = risk.frozen_point(wide)
     assert objective == pytest.approx(value, rel=1e-12)
-    total = np.zeros_like(wide)
+    total, mean = np.zeros_like(wide), 0.0
     rows = risk.shuffled(np.random.default_rng(0).permutation(risk.n_rows))
     for first in range(0, risk.n_rows, 17):
         batch = slice(first, min(first + 17, risk.n_rows))
-        _, part = rows.batch(wide, batch, slopes)
+        loss, part = rows.batch(wide, batch, slopes)
         share = (batch.stop - batch.start) / risk.n_rows
+        mean += share * loss
         np.add.at(total[:, : part.values.shape[1]], part.rows, part.values * share)
     np.testing.assert_allclose(risk.from_batches(total), gradient, rtol=1e-9, atol=1e-12)
     assert not np.any(total[:, w.shape[1] :])
+    if not isinstance(estimator, SNIPS | LogSmoothing):  # which are no means of weighted losses
+        assert mean == pytest.approx(risk.point(w).value, rel=1e-9)
 
 
 @every_kind
@@ -195,7 +293,7 @@ class _Majoriser:
     def __call__(self, w):
         risk, (shard,) = self.risk, self.risk.layout.shards
         ratio = np.empty(risk.n_rows)
-        sums, (scores,) = risk._forward(risk.layout.design.widen(w), ratio)
+        sums, (scores,) = risk._forward(risk.layout.design.widen(w), ratio, None)
         gradient = np.zeros(self.shape)
         coef = frozen(risk.estimator.coefficients(ratio, risk.loss, self.slopes))
         risk.layout.backward(shard, scores, coef, gradient, risk.threads)
@@ -222,7 +320,11 @@ def test_a_constant_added_to_the_loss_moves_the_argmin_of_ips_but_not_of_snips(k
     assert wrong.ratios(w_wrong).mean() < 0.7
 
 
-@pytest.mark.parametrize("estimator", [IPS(None), IPS(1e4), SNIPS(None)], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [IPS(None), IPS(1e4), SNIPS(None), DoublyRobust(None), ImplicitExploration(1e-3), LogSmoothing(0.5)],
+    ids=str,
+)
 def test_a_thousand_labels_with_tiny_propensities_stay_finite(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
@@ -266,10 +368,11 @@ def test_optimizers_descend_and_trace_their_way(optimizer, kind, form):
     assert started.curve[0][1] == pytest.approx(trace.value, rel=1e-6)
 
 
-def test_adagrad_comes_near_to_the_optimum_of_lbfgs():
-    risk = make_risk(make_log("classes", "csr-replayed"), IPS(3.0), lam=0.5, l2=0.05)
+@pytest.mark.parametrize("estimator", [IPS(3.0), DoublyRobust(3.0)], ids=str)
+def test_adagrad_comes_near_to_the_optimum_of_lbfgs(estimator):
+    risk = make_risk(make_log("classes", "csr-replayed"), estimator, lam=0.5, l2=0.05)
     exact = LBFGS(ftol=1e-12, gtol=1e-9).minimize(risk).value
-    rules = AdaGrad(batch_size=10, max_batches=20_000, patience=10_000)
+    rules = AdaGrad(batch_size=10, max_batches=4000, patience=10_000)
     assert rules.minimize(risk, rng=np.random.default_rng(0)).value == pytest.approx(exact, rel=0.02)
 
 
@@ -281,3 +384,33 @@ def test_lazy_l2_of_sparse_rows_is_the_l2_of_dense_rows():
         rules = AdaGrad(batch_size=10, max_batches=4000, patience=10_000)
         results.append(rules.minimize(risk, rng=np.random.default_rng(0)).value)
     assert results[0] == pytest.approx(results[1], rel=0.01)
+
+
+@every_kind
+@every_form
+@pytest.mark.parametrize("optimizer", [LBFGS(), AdaGrad(batch_size=10, patience=10_000)], ids=["lbfgs", "adagrad"])
+def test_where_the_loss_is_flat_l2_pulls_to_the_centre(kind, form, optimizer):
+    layout = Layout(make_log(kind, form), structure_of(make_log(kind, form)), True)
+    flat = Risk(layout, np.zeros(len(layout)), IPS(3.0), l2=0.1)
+    centre, start = random_weights(flat, seed=2), random_weights(flat, seed=3)
+    for wanted, risk in (
+        (0.0 * centre, flat),
+        (centre, Risk(layout, np.zeros(len(layout)), IPS(3.0), l2=0.1, centre=centre)),
+    ):
+        trace = optimizer.minimize(risk, start, rng=np.random.default_rng(0))
+        np.testing.assert_allclose(trace.weights, wanted, atol=2e-3)
+        stayed = optimizer.minimize(risk, wanted, rng=np.random.default_rng(0))
+        np.testing.assert_allclose(stayed.weights, wanted, rtol=1e-7)
+
+
+def test_adagrad_with_a_centre_comes_near_to_the_optimum_of_lbfgs():
+    log = make_log("labels", "csr-replayed")
+    centre = random_weights(make_risk(log, IPS(3.0)), seed=2)
+    risk = make_risk(log, IPS(3.0), lam=0.5, l2=0.05, centre=centre)
+    exact = LBFGS(ftol=1e-12, gtol=1e-9).minimize(risk, centre)
+    found = AdaGrad(batch_size=10, max_batches=3000, patience=10_000).minimize(
+        risk, centre, rng=np.random.default_rng(0)
+    )
+    assert exact.value < risk(centre)[0] - 0.01
+    assert found.value == pytest.approx(exact.value, rel=0.02)
+    assert np.linalg.norm(found.weights - exact.weights) < 0.2 * np.linalg.norm(exact.weights - centre)

@@ -142,6 +142,8 @@ def test_large_output_spaces_stay_finite(structure, scale):
     assert np.all(np.isfinite(log_prob))
     assert np.all(log_prob <= 0.0)
     assert np.all(np.isfinite(structure.pull_back(scores, y, starts, frozen(np.ones(3)))))
+    assert np.all(np.isfinite(structure.expected(scores, -scores)))
+    assert np.all(np.isfinite(structure.pull_back_expected(scores, -scores, np.ones(3))))
     uniform = structure.log_prob(np.zeros_like(scores), y, starts)
     log_size = 1000 * np.log(2.0) if isinstance(structure, MultiLabel) else np.log(10_000)
     np.testing.assert_allclose(uniform, -log_size, rtol=1e-12)
@@ -197,3 +199,42 @@ def test_spread_is_the_transpose_of_chosen(structure, scale, seed):
     assert not np.any(spread[np.diff(starts) == 0])
     forward, back = structure.chosen(scores, y, starts) @ coef, np.vdot(scores, spread)
     np.testing.assert_allclose(forward, back, rtol=1e-10, atol=1e-12 * scale)
+
+
+# ---- the mean of what outputs collect -------------------------------------------------------------
+
+
+def collected_by_all(structure, values):
+    """Return what every output collects of every context's values, (contexts, outputs)."""
+    outputs = all_outputs(structure)
+    y = frozen(np.concatenate([outputs] * len(values)))
+    starts = frozen(len(outputs) * np.arange(len(values) + 1))
+    return structure.chosen(values, y, starts).reshape(len(values), len(outputs))
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_expected_is_the_mean_of_what_all_outputs_collect(structure, scale, seed):
+    scores, values = scores_of(structure, 3, scale, seed), scores_of(structure, 3, 2.0, seed + 1)
+    by_hand = np.sum(np.exp(log_probs_of_all(structure, scores)) * collected_by_all(structure, values), axis=1)
+    np.testing.assert_allclose(structure.expected(scores, values), by_hand, rtol=1e-9, atol=1e-11)
+
+
+@every_structure
+@given(scale=st.sampled_from([0.1, 1.0, 5.0]), seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_pull_back_of_expected_equals_finite_differences(structure, scale, seed):
+    scores, values = scores_of(structure, 4, scale, seed), scores_of(structure, 4, 2.0, seed + 1)
+    coef = np.random.default_rng(seed).normal(size=4)
+    pulled = structure.pull_back_expected(scores, values, coef)
+    numeric = numeric_gradient(lambda v: coef @ structure.expected(v, values), scores, 1e-5)
+    np.testing.assert_allclose(pulled, numeric, rtol=1e-6, atol=1e-9)
+
+
+@every_structure
+def test_a_policy_that_is_certain_expects_what_its_output_collects(structure):
+    scores, values = scores_of(structure, 3, 1e4, 0), scores_of(structure, 3, 2.0, 1)
+    best = structure.chosen(values, frozen(structure.argmax(scores)), frozen(np.arange(4)))
+    np.testing.assert_allclose(structure.expected(scores, values), best, rtol=1e-12)
+    np.testing.assert_allclose(structure.pull_back_expected(scores, values, np.ones(3)), 0.0, atol=1e-12)

@@ -303,7 +303,7 @@ def test_split_wants_a_fraction_between_0_and_1(make_log, fraction):
 def test_split_by_group_needs_groups(make_log):
     with pytest.raises(poem.PoemError, match="needs a log with group="):
         make_log().split(0.5, 0, by="group")
-    with pytest.raises(poem.PoemError, match="'row' or 'group'; found 'user'"):
+    with pytest.raises(poem.PoemError, match="'row', 'group' or 'unit'; found 'user'"):
         make_log().split(0.5, 0, by="user")
 
 

@@ -100,7 +100,7 @@ def test_all_strengths_at_once_are_ridge_regressions(kind, form):
     rows = products.layout.order
     features, target = features_of(dense_of(log)[log.context[rows]], log.y[rows]), log.loss[rows] - log.loss.mean()
     strengths = (0.3, 2.0, 40.0, 1e4)
-    found = _ridge(products, products.layout.loss - log.loss.mean(), strengths)
+    found = _ridge(products, products.layout.loss - log.loss.mean(), strengths, 1e-8)
     for strength, weights in zip(strengths, found, strict=True):
         expected = Ridge(alpha=strength, fit_intercept=False, solver="cholesky").fit(features, target).coef_
         np.testing.assert_allclose(weights.ravel(), expected, atol=1e-4 * np.abs(expected).max())
@@ -165,7 +165,7 @@ def test_folds_keep_the_rows_of_a_unit_together_and_are_of_equal_size():
 def test_predictions_of_a_fold_do_not_depend_on_its_losses(kind):
     log = a_log(kind, contexts=200, rows=400, loss=linear_loss)
     inside = folds_of(log, 2, 0) == 0
-    changed = changed_losses(log, inside, 0.05 * np.random.default_rng(2).normal(size=inside.sum()))
+    changed = changed_losses(log, inside, 0.01 * np.random.default_rng(2).normal(size=inside.sum()))
     # The one thing that folds share is the strength; here it is the least one before and after.
     assert _chosen_strength(log, 0, Threads()) == _chosen_strength(changed, 0, Threads()) == min(STRENGTHS)
     (judged,) = judge_all(a_policy(kind, seed=3), log)

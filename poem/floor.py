@@ -1,0 +1,109 @@
+"""A policy that keeps exploring: a share of its decisions is another policy's, so that its own log stays usable."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray
+from poem.errors import InputError, MismatchError
+
+
+@dataclass(frozen=True, eq=False)
+class FlooredPolicy:
+    """h'(y|x) = (1 − share)·h(y|x) + share·g(y|x), exactly: what ``policy.with_floor(share)`` returns.
+
+    Attributes
+    ----------
+    policy : Policy
+        h, which makes most decisions.
+    share : float
+        How many decisions are the other's.
+    other : Policy
+        g: the uniform policy, or the one that logged so far.
+    """
+
+    policy: Any
+    share: float
+    other: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.share, int | float | np.number) or not 0.0 < self.share < 1.0:
+            raise InputError(f"the floor must be a share between 0 and 1; found {self.share!r}. Use 0.01 for 1 %.")
+        h, g = self.policy, self.other
+        if isinstance(g, FlooredPolicy) or (h.structure, h.labels, h.n_features) != (
+            g.structure,
+            g.labels,
+            g.n_features,
+        ):
+            raise MismatchError(
+                f"the floor must be a plain policy for the same outputs and features; found {g!r} for {h!r}."
+            )
+
+    def __repr__(self) -> str:
+        return f"{self.policy!r} with a floor: {self.share:.3g} of its decisions are those of {self.other!r}"
+
+    @property
+    def structure(self) -> Any:
+        """What y is."""
+        return self.policy.structure
+
+    @property
+    def labels(self) -> Any:
+        """The classes, or the names of the label columns."""
+        return self.policy.labels
+
+    @property
+    def feature_names(self) -> Any:
+        """The names of the features, if they have any."""
+        return self.policy.feature_names
+
+    @property
+    def n_features(self) -> int:
+        """The number of features that X must have."""
+        return int(self.policy.n_features)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the most probable output of the policy itself; the floor is for :meth:`sample`."""
+        found: AnyArray = self.policy.predict(X)
+        return found
+
+    def sample(self, X: Any, rng: Generator | int) -> AnyArray:
+        """Draw one output for each context; log its probability with :meth:`log_prob`."""
+        generator = np.random.default_rng(rng)
+        mostly, rarely = self.policy.sample(X, generator), self.other.sample(X, generator)
+        explores = generator.random(len(mostly)) < self.share
+        return np.asarray(np.where(explores if mostly.ndim == 1 else explores[:, None], rarely, mostly))
+
+    def marginals(self, X: Any) -> FloatArray:
+        """Return the probability of each label or class in each context, (m, k)."""
+        return np.asarray(self._mean(self.policy.marginals(X), self.other.marginals(X)))
+
+    def log_prob(self, X: Any, y: Any) -> FloatArray:
+        """Return log h'(y|x) of one output for each row of X."""
+        return self._log_mean(self.policy.log_prob(X, y), self.other.log_prob(X, y))
+
+    def log_prob_of(self, log: Any, n_jobs: int | None = -1) -> FloatArray:
+        """Return log h'(y|x) of every row of a log."""
+        return self._log_mean(self.policy.log_prob_of(log, n_jobs), self.other.log_prob_of(log, n_jobs))
+
+    def expected_loss(self, X: Any, truth: Any) -> float:
+        """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""
+        return float(self._mean(self.policy.expected_loss(X, truth), self.other.expected_loss(X, truth)))
+
+    def map_loss(self, X: Any, truth: Any) -> float:
+        """Return the mean loss of :meth:`predict` against true outputs."""
+        return float(self.policy.map_loss(X, truth))
+
+    def save(self, path: Any) -> Path:
+        """Write both policies and the share to one file; :func:`poem.load_policy` reads it."""
+        return Path(self.policy.save(path, floor=self))
+
+    def _mean(self, mostly: Any, rarely: Any) -> Any:
+        return (1.0 - self.share) * mostly + self.share * rarely
+
+    def _log_mean(self, mostly: FloatArray, rarely: FloatArray) -> FloatArray:
+        mixed: FloatArray = np.logaddexp(np.log1p(-self.share) + mostly, np.log(self.share) + rarely)
+        return np.minimum(mixed, 0.0)
