@@ -41,4 +41,4 @@ class Divergence(MeanObjective):
 def imitation(layout: Layout, threads: Threads) -> FloatArray:
     """Return the weights that make the logged outputs most likely, with scikit-learn's default l2 (C = 1)."""
     risk = Risk(layout, layout.loss, Divergence(), l2=1.0 / len(layout), threads=threads)
-    return LBFGS(max_iterations=200).minimize(risk).weights
+    return LBFGS(max_iterations=100, ftol=1e-5).minimize(risk).weights

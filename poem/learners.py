@@ -128,7 +128,7 @@ class Recipe:
 
 LOGGING = Learner("logging policy", None, "logging", sharpness=(1.0,))
 GIVEN = Learner("start", None, "given")
-QUICK = LBFGS(max_iterations=200)
+QUICK = LBFGS(max_iterations=100)
 PULLS = (6e-5, 6e-4)
 
 NAMED = {

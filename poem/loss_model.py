@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray, frozen
+from poem.arrays import BoolArray, FloatArray, IntArray, frozen
 from poem.errors import InputError
 from poem.kernel import Threads
 from poem.layout import Layout
@@ -26,7 +26,7 @@ TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell stren
 HELD_OUT = 0.2
 
 
-class _Products:
+class Products:
     """The design of a ridge regression on φ(x, y), as the two products with it."""
 
     def __init__(self, log: BanditLog, structure: Structure, threads: Threads) -> None:
@@ -73,25 +73,34 @@ def fit_loss_model(
     if strength is None:
         strength = _chosen_strength(log, seed, threads)
     centre = float(log.loss.mean())
-    products = _Products(log, structure_of(log), threads)
+    products = Products(log, structure_of(log), threads)
     (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
     return LossModel(weights, centre), strength
 
 
 def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     """Return the strength of the least squared error on held-out logged losses."""
+    held = held_out(log, seed)
+    return 1.0 if held is None else linear_error(log, held, threads)[0]
+
+
+def held_out(log: BanditLog, seed: int) -> BoolArray | None:
+    """Return which rows are held out to choose a model; None if the log cannot be cut."""
     units = log.units()
-    held = np.random.default_rng([seed, 3]).random(int(units.max()) + 1)[units] < HELD_OUT
-    if held.all() or not held.any():
-        return 1.0
+    held: BoolArray = np.random.default_rng([seed, 3]).random(int(units.max()) + 1)[units] < HELD_OUT
+    return None if held.all() or not held.any() else held
+
+
+def linear_error(log: BanditLog, held: BoolArray, threads: Threads) -> tuple[float, float]:
+    """Return the strength of the least squared error on held-out logged losses, and that error."""
     train, rest = log.take(~held), log.take(held)
     structure = structure_of(log)
     centre = float(train.loss.mean())
-    products = _Products(train, structure, threads)
+    products = Products(train, structure, threads)
     found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS), ROUGH)
-    judge = _Products(rest, structure, threads)
-    errors = [np.mean((judge.layout.loss - centre - judge.forward(weights)) ** 2) for weights in found]
-    return STRENGTHS[int(np.argmin(errors))]
+    judge = Products(rest, structure, threads)
+    errors = [float(np.mean((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
+    return STRENGTHS[int(np.argmin(errors))], min(errors)
 
 
 def mean_square(log: BanditLog) -> float:
@@ -102,7 +111,7 @@ def mean_square(log: BanditLog) -> float:
 
 
 def _ridge(
-    products: _Products, target: FloatArray, strengths: tuple[float, ...], tolerance: float = TOLERANCE
+    products: Products, target: FloatArray, strengths: tuple[float, ...], tolerance: float = TOLERANCE
 ) -> list[FloatArray]:
     """Solve (AᵀA + s)w = Aᵀt for several s at once.
 

@@ -1,7 +1,7 @@
 """All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,8 @@ from poem.layout import Layout
 from poem.learners import Recipe
 from poem.linear_loss import ContextLosses, LossModel
 from poem.log import BanditLog
-from poem.loss_model import fit_loss_model, folds_by_context, mean_square
+from poem.logistic_loss import fit_logistic, logistic_error
+from poem.loss_model import fit_loss_model, folds_by_context, held_out, linear_error, mean_square
 from poem.optimizers import Trace
 from poem.policy import Policy
 from poem.risk import Risk
@@ -28,11 +29,19 @@ PROBED_CONTEXTS = 2000
 OnStep = Callable[[int, float], None]
 
 
+@dataclass(frozen=True)
+class Strengths:
+    """The l2 strengths of the loss models; the logistic one is None where the linear model predicts better."""
+
+    linear: float
+    logistic: float | None
+
+
 class Training:
     """Rows to train on: their layout, scaled losses, loss models and starts.
 
-    What is not asked for is not computed. ``strength`` is that of the loss model's ridge, chosen on held-out
-    rows if not given.
+    What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
+    not given.
     """
 
     def __init__(
@@ -44,14 +53,14 @@ class Training:
         *,
         given: FloatArray | None = None,
         logging: FloatArray | None = None,
-        strength: float | None = None,
+        strengths: Strengths | None = None,
         seed: int = 0,
         threads: Threads | None = None,
     ) -> None:
         self.log, self.calibration, self.seed = log, calibration, seed
         self.layout = Layout(log, structure, intercept)
         self.loss = calibration.scale(self.layout.loss)
-        self._given, self._logging, self._strength = given, logging, strength
+        self._given, self._logging, self._strengths = given, logging, strengths
         self.threads = threads or Threads()
 
     def part(self, log: BanditLog, needs_model: bool) -> "Training":
@@ -65,7 +74,7 @@ class Training:
             self.calibration,
             given=self._given,
             logging=self._logging,
-            strength=self.strength if needs_model else None,
+            strengths=self.strengths if needs_model else None,
             seed=self.seed,
             threads=self.threads,
         )
@@ -73,18 +82,21 @@ class Training:
     # ---- what candidates share --------------------------------------------------------------
 
     @cached_property
-    def _modelled(self) -> tuple[LossModel, float]:
-        return fit_loss_model(self.log, self._strength, seed=self.seed, threads=self.threads)
+    def strengths(self) -> Strengths:
+        """The strengths of the loss models."""
+        if self._strengths is not None:
+            return self._strengths
+        held = held_out(self.log, self.seed)
+        if held is None:
+            return Strengths(1.0, None)
+        linear, linear_miss = linear_error(self.log, held, self.threads)
+        logistic, logistic_miss = logistic_error(self.log, held, self.calibration.bounds, self.threads)
+        return Strengths(linear, logistic if logistic_miss < linear_miss else None)
 
-    @property
+    @cached_property
     def model(self) -> LossModel:
-        """The loss model of all rows."""
-        return self._modelled[0]
-
-    @property
-    def strength(self) -> float:
-        """The strength of its ridge."""
-        return self._modelled[1]
+        """The linear loss model of all rows."""
+        return fit_loss_model(self.log, self.strengths.linear, threads=self.threads)[0]
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -93,7 +105,7 @@ class Training:
         if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
             return ContextLosses(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
         parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
-        models = [fit_loss_model(part, self.strength, threads=self.threads)[0] for part in parts]
+        models = [fit_loss_model(part, self.strengths.linear, threads=self.threads)[0] for part in parts]
         return ContextLosses(self.layout, models, fold, self.calibration.bounds, self.threads)
 
     @cached_property
@@ -103,8 +115,12 @@ class Training:
 
     @cached_property
     def direct(self) -> FloatArray:
-        """Minus the loss model's weights, scaled so that the scores have a standard deviation of 1."""
-        weights = -self.model.weights[:, :-1] if self.layout.design.intercept else -self.model.weights[:-1, :-1]
+        """Minus the weights of the better loss model, scaled so that the scores have a standard deviation of 1."""
+        logistic = self.strengths.logistic
+        found = self.model.weights
+        if logistic is not None:
+            found = fit_logistic(self.log, logistic, self.calibration.bounds, self.threads)
+        weights = -found[:, :-1] if self.layout.design.intercept else -found[:-1, :-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         spread = float(np.std(some.scores(some.widen(weights), weights.shape[1])))
         return weights / spread if spread > 0.0 else weights

@@ -83,8 +83,7 @@ def random_weights(risk, seed=1, scale=1.0):
 @every_kind
 @every_form
 @every_estimator
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("pulled_to", ["0", "a centre"])
+@pytest.mark.parametrize(("intercept", "pulled_to"), [(True, "0"), (False, "a centre")])
 def test_gradient_equals_finite_differences(kind, form, estimator, intercept, pulled_to):
     log = make_log(kind, form)
     risk = make_risk(log, estimator, intercept=intercept)
@@ -132,9 +131,8 @@ def u_by_hand(log, policy, estimator):
 
 @every_kind
 @every_estimator
-@pytest.mark.parametrize("pulled_to", [0.0, 1.5])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_value_is_the_formula_of_the_paper(kind, estimator, pulled_to, intercept):
+@pytest.mark.parametrize(("intercept", "pulled_to"), [(True, 1.5), (False, 0.0)])
+def test_value_is_the_formula_of_the_paper(kind, estimator, intercept, pulled_to):
     log = make_log(kind, "csr-replayed", contexts=20)
     assert set(fold_of(log)) == {0, 1}
     centre = np.full((12 + intercept, len(log.labels)), pulled_to)

@@ -286,6 +286,16 @@ def test_split_by_row_ignores_groups(rows, make_log):
     assert set(rest.group) & set(held.group)
 
 
+def test_split_by_unit_never_cuts_a_group_or_else_a_context(rows, make_log):
+    contexts = make_log(X=rows.X[:8], context=np.arange(40) % 8)
+    rest, held = contexts.split(0.25, 0, by="unit")
+    assert set(rest.context).isdisjoint(held.context)
+    assert len(held) == 10
+    rest, held = contexts._with(group=rows.group).split(0.3, 0, by="unit")
+    assert set(rest.group).isdisjoint(held.group)
+    assert len(held) == 12
+
+
 def test_split_repeats_itself_for_the_same_seed(make_log):
     log = make_log()
     np.testing.assert_array_equal(log.split(0.5, 3)[1].context, log.split(0.5, 3)[1].context)

@@ -17,8 +17,8 @@ from poem.linear_loss import LossModel
 from poem.loss_model import (
     STRENGTHS,
     CrossFitted,
+    Products,
     _chosen_strength,
-    _Products,
     _ridge,
     cross_fit,
     fit_loss_model,
@@ -96,7 +96,7 @@ def changed_losses(log, rows, change):
 @every_kind
 def test_all_strengths_at_once_are_ridge_regressions(kind, form):
     log = a_log(kind, form)
-    products = _Products(log, structure_of(log), Threads())
+    products = Products(log, structure_of(log), Threads())
     rows = products.layout.order
     features, target = features_of(dense_of(log)[log.context[rows]], log.y[rows]), log.loss[rows] - log.loss.mean()
     strengths = (0.3, 2.0, 40.0, 1e4)
@@ -110,7 +110,7 @@ def test_all_strengths_at_once_are_ridge_regressions(kind, form):
 @every_kind
 def test_the_two_products_are_those_of_the_features(kind, form):
     log = a_log(kind, form)
-    products = _Products(log, structure_of(log), Threads(2))
+    products = Products(log, structure_of(log), Threads(2))
     rows = products.layout.order
     features = features_of(dense_of(log)[log.context[rows]], log.y[rows])
     rng = np.random.default_rng(1)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy import stats
 
 import poem
@@ -13,11 +14,14 @@ from poem.errors import InputError
 from poem.estimators import Estimate
 from poem.imitate import Divergence
 from poem.learners import AUTO, Learner, Recipe
+from poem.loss_model import fit_loss_model
 from poem.optimizers import Trace
+from poem.risk import Risk
 from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_safely
 
 SHORT = poem.LBFGS(max_iterations=20)
-BRIEF = tuple(replace(one, optimizer=poem.LBFGS(max_iterations=8)) for one in AUTO)  # the portfolio, in less time
+# One candidate of each learner of the portfolio, in less time.
+BRIEF = tuple(replace(one, sharpness=one.sharpness[-1:], pull=one.pull[-1:], optimizer=SHORT) for one in AUTO)
 FEW = ("direct", Learner("POEM", start="direct", multipliers=(1e-2,), pull=(6e-4,), optimizer=SHORT))
 
 
@@ -175,7 +179,7 @@ def test_where_there_is_nothing_to_lose_the_lowest_estimate_is_tried():
 def test_on_noise_nearly_every_fit_falls_back():
     structures = poem.MultiClass(3), poem.MultiLabel(2)
     logs = [noise_log(seed, structures[seed % 2], contexts=120) for seed in range(20)]
-    fits = [poem.fit(log, learners=BRIEF, seed=seed) for seed, log in enumerate(logs)]
+    fits = [poem.fit(log, learners=BRIEF, validation=3, seed=seed) for seed, log in enumerate(logs)]
     assert sum(found.fell_back for found in fits) >= 18
 
 
@@ -322,6 +326,41 @@ def test_the_explanation_warns_of_estimated_propensities():
     log = poem.estimate_propensities(easy_log(), C=1.0).log
     found = poem.fit(log, learners=FEW)
     assert "Warning: propensities are estimated, not logged, and no interval accounts for that" in found.explain()
+
+
+# ---- the verdict ----------------------------------------------------------------------------------
+
+
+def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows():
+    train, held = easy_log(), easy_log(1, contexts=40, replay=3)
+    found = poem.fit(train, learners=FEW, validation=held)
+    model, _ = fit_loss_model(train)
+    x = np.hstack([held.X, np.ones((40, 1))])
+    predicted = model.centre + x @ model.weights[:, :-1] + (x @ model.weights[:, -1])[:, None]  # of each class
+    context = held.context
+    for candidate in found.table:
+        probability = candidate.policy.marginals(held.X)
+        ratio = probability[context, held.y] / np.exp(held.log_propensity)
+        error = held.loss - predicted[context, held.y]
+        u = (probability * predicted).sum(axis=1)[context] + ratio * error
+        assert candidate.validation.value == pytest.approx(u.mean(), rel=1e-9)
+        assert candidate.gain.value == pytest.approx((u - held.loss).mean(), rel=1e-9)
+        by_context = np.bincount(context, u - held.loss) / 3  # the rows of a context are one unit
+        assert candidate.gain.stderr == pytest.approx(by_context.std(ddof=1) / np.sqrt(40), rel=1e-9)
+        effective = np.bincount(context, ratio)
+        assert candidate.gain.freedom == pytest.approx(effective.sum() ** 2 / (effective**2).sum() - 1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_dense_and_sparse_contexts_are_judged_alike(fit_intercept):
+    log = easy_log(contexts=80, replay=2)
+    given = {"loss": log.loss, "log_propensity": log.log_propensity, "context": log.context, "labels": log.labels}
+    sparse = poem.BanditLog(sp.csr_array(log.X), log.y, **given)
+    options = {"learners": ("direct", "dr"), "validation": 0.25, "fit_intercept": fit_intercept}
+    one, two = (poem.fit(either, **options) for either in (log, sparse))
+    assert one.chosen.learner == two.chosen.learner
+    for ours, theirs in zip(one.table, two.table, strict=True):
+        assert ours.gain.value == pytest.approx(theirs.gain.value, abs=1e-3)
 
 
 # ---- folds ----------------------------------------------------------------------------------------
@@ -495,12 +534,12 @@ def test_a_seed_makes_a_fit_reproducible_and_another_one_deals_other_folds(found
 
 @pytest.fixture
 def minimised(monkeypatch):
-    """Counts the minimisations of candidates, and can end them as Ctrl-C does; imitations are not counted."""
+    """Counts the minimisations of candidates, but not of what they share, and can end them as Ctrl-C does."""
     counts = {"done": 0, "stop_after": 10**9}
     plain = poem.LBFGS.minimize
 
     def minimize(self, problem, *arguments, **options):
-        if isinstance(problem.estimator, Divergence):
+        if not isinstance(problem, Risk) or isinstance(problem.estimator, Divergence):
             return plain(self, problem, *arguments, **options)
         if counts["done"] >= counts["stop_after"]:
             raise KeyboardInterrupt

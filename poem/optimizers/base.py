@@ -30,22 +30,27 @@ class Batches(Protocol):
     def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, SparseRows]: ...
 
 
-class Problem(Protocol):
-    """A smooth function of weights of some shape, as a whole and in batches of rows.
+class Smooth(Protocol):
+    """A smooth function of weights of some shape: all that L-BFGS needs."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def __call__(self, w: FloatArray) -> tuple[float, FloatArray]: ...
+
+
+class Problem(Smooth, Protocol):
+    """A smooth function that can also be had in batches of rows.
 
     Batches work on weights in a form of the problem's own, which :meth:`for_batches` makes; in that form l2
     pulls to ``centre_for_batches``, or to 0.
     """
 
     @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
     def n_rows(self) -> int: ...
     @property
     def l2(self) -> float: ...
     @property
     def centre_for_batches(self) -> FloatArray | None: ...
-    def __call__(self, w: FloatArray) -> tuple[float, FloatArray]: ...
     def for_batches(self, w: FloatArray) -> FloatArray: ...
     def from_batches(self, wide: FloatArray) -> FloatArray: ...
     def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]: ...
@@ -95,6 +100,6 @@ def check_counts(rules: object, *names: str) -> None:
             raise InputError(f"{name} must be at least 1, and a whole number; found {value!r}.")
 
 
-def start_of(problem: Problem, start: FloatArray | None) -> FloatArray:
+def start_of(problem: Smooth, start: FloatArray | None) -> FloatArray:
     """Return a fresh copy of the start, zeros if none is given."""
     return np.zeros(problem.shape) if start is None else np.array(start, dtype=np.float64).reshape(problem.shape)

@@ -14,7 +14,7 @@ from numpy.random import Generator
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError
 from poem.kernel import kernel
-from poem.optimizers.base import OnStep, Optimizer, Problem, Trace, check_counts, start_of
+from poem.optimizers.base import OnStep, Optimizer, Smooth, Trace, check_counts, start_of
 from poem.optimizers.line_search import search
 
 STUCK, STEEP = 1e-12, 1e-4  # a decrease that is rounding, with a gradient that says otherwise
@@ -41,7 +41,7 @@ class LBFGS(Optimizer):
 
     def minimize(
         self,
-        problem: Problem,
+        problem: Smooth,
         start: FloatArray | None = None,
         *,
         rng: Generator | None = None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.optimizers.base import Problem
+from poem.optimizers.base import Smooth
 
 DECREASE, CURVATURE = 1e-3, 0.9
 MOST_TRIALS = 20
@@ -23,7 +23,7 @@ class Found:
 
 
 def search(
-    problem: Problem, x: FloatArray, value: float, gradient: FloatArray, direction: FloatArray, first: float
+    problem: Smooth, x: FloatArray, value: float, gradient: FloatArray, direction: FloatArray, first: float
 ) -> Found | None:
     """Return a point of sufficient decrease, flat enough if there is one; None if nothing descends.
 
