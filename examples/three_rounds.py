@@ -1,4 +1,4 @@
-"""Log, learn, deploy, three times over: every round learns from the pooled logs of all rounds before."""
+"""Log, learn, deploy, three times over: every round learns from the pooled logs of all rounds so far."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -10,13 +10,13 @@ FLOOR = 0.05  # of the decisions stay random, so that the next log can be learnt
 # A fresh batch of users each round, and some for the truth. Here it is known; in production it is not.
 X, digit = load_digits(return_X_y=True)
 X, order = X / 16, np.random.default_rng(0).permutation(len(X))
-*batches, test = np.array_split(order, [150, 500, 900])
+*batches, test = np.array_split(order, [60, 300, 1200])
 
-running: poem.Policy | poem.FlooredPolicy = poem.uniform_policy(
-    poem.BanditLog(X[:10], digit[:10], loss=np.zeros(10), propensity=np.ones(10), labels=range(10))
-)
-loggers, logs, start = {}, [], None
-print(f"before   expected loss {running.expected_loss(X[test], digit[test]):.3f}")
+# Before the first round, nothing is known: every digit has the same probability.
+first = poem.BanditLog(X[:10], digit[:10], loss=np.zeros(10), propensity=np.ones(10), labels=range(10))
+running: poem.Policy | poem.FlooredPolicy = poem.uniform_policy(first)
+loggers, logs = {}, []
+print(f"before: expected loss {running.expected_loss(X[test], digit[test]):.3f}")
 for number, users in enumerate(batches, start=1):
     # Log with what is running.
     name = f"round {number}"
@@ -24,13 +24,13 @@ for number, users in enumerate(batches, start=1):
     logs.append(log.with_loggers(np.full(len(log), name)))
     loggers[name] = running
 
-    # Learn from all logs so far, weighted as the mixture that made them, from where the last round ended.
+    # Learn from all logs so far, weighted as the mixture of policies that made them.
     pooled = poem.balanced(poem.BanditLog.concat(logs), loggers)
-    result = poem.fit(pooled, start=start, loss_bounds=(0, 1))
-    print(f"\n{name}: {len(pooled):,} rows\n{result.explain()}")
+    result = poem.fit(pooled, loss_bounds=(0, 1))
+    print(f"\n{name}: a loss of {log.loss.mean():.3f} was logged; {len(pooled):,} rows to learn from\n{result.explain()}")
 
     # Deploy it with a floor.
-    start = result.policy
-    running = start.with_floor(FLOOR)
-    truth = start.expected_loss(X[test], digit[test])
-    print(f"{name}  expected loss {truth:.3f}, with its floor {running.expected_loss(X[test], digit[test]):.3f}")
+    running = result.policy.with_floor(FLOOR)
+    truth = result.policy.expected_loss(X[test], digit[test])
+    floored = running.expected_loss(X[test], digit[test])
+    print(f"{name}: expected loss {truth:.3f}, with its floor {floored:.3f}")

@@ -22,6 +22,7 @@ from poem.supervised import supervised
 from poem.text import aligned
 
 REPLAY = 64  # how often each image is decided on: enough to see what each method makes of a log
+DEFAULT = "poem.fit(log)"
 DETERMINISTIC = 1e6  # a temperature at which a policy is its own MAP rule
 
 
@@ -107,6 +108,7 @@ def _methods() -> dict[str, dict[str, Any]]:
         "POEM (batch)": {"estimator": IPS(), "optimizer": batch},
         "POEM (stochastic)": {"estimator": IPS(), "optimizer": stochastic},
         "Norm-POEM (batch)": {"estimator": SNIPS(), "optimizer": batch, "select_by": "snips"},
+        DEFAULT: {},
     }
 
 
@@ -162,6 +164,8 @@ def draw(demo: Demo, path: Path) -> Path:
 
 def _draw_curves(axes: Any, fits: dict[str, Fit]) -> None:
     for name, found in fits.items():
+        if len(found.chosen.trace.curve) < 2:  # a loss model's own policy: nothing was minimised
+            continue
         seconds, values = (np.array(part) for part in zip(*found.chosen.trace.curve, strict=True))
         # Objectives of different λ and estimators cannot be compared; how fast each falls can.
         left = (values - values.min()) / max(values[0] - values.min(), 1e-12)

@@ -564,7 +564,8 @@ def test_an_interrupted_portfolio_resumes(found, minimised, tmp_path, jobs):
     assert rows_of(resumed) == rows_of(found)
     optimised = sum(candidate.recipe.learner.estimator is not None for candidate in found.table)
     refits = found.chosen.recipe.learner.estimator is not None
-    assert minimised["done"] == 5 * optimised + refits - 23
+    left = 5 * optimised + refits - 23
+    assert left <= minimised["done"] < left + jobs  # what another thread had under way is done again
 
 
 def test_a_portfolio_interrupted_before_its_refit_resumes(found, tmp_path):
