@@ -27,7 +27,8 @@ for number, users in enumerate(batches, start=1):
     # Learn from all logs so far, weighted as the mixture of policies that made them.
     pooled = poem.balanced(poem.BanditLog.concat(logs), loggers)
     result = poem.fit(pooled, loss_bounds=(0, 1))
-    print(f"\n{name}: a loss of {log.loss.mean():.3f} was logged; {len(pooled):,} rows to learn from\n{result.explain()}")
+    print(f"\n{name}: a loss of {log.loss.mean():.3f} was logged; {len(pooled):,} rows to learn from")
+    print(result.explain())
 
     # Deploy it with a floor.
     running = result.policy.with_floor(FLOOR)

@@ -83,7 +83,7 @@ def asked_for(
     if not (isinstance(learners, str) and learners == "auto"):
         raise InputError("pass learners=, or a learner of your own by estimator=, lam=, l2= and optimizer=; not both.")
     estimator = IPS() if estimator is None else estimator
-    plain = isinstance(lam, int | float) and lam == 0.0
+    plain = lam is not None and not isinstance(lam, str) and not np.any(np.asarray(lam))
     own = Learner(
         name=estimator.name if plain else {"IPS": "POEM", "SNIPS": "Norm-POEM"}.get(estimator.name, estimator.name),
         estimator=estimator,
@@ -138,9 +138,9 @@ def splits_of(log: BanditLog, validation: Validation, seed: int, safe: bool) -> 
             f"validation must be a share between 0 and 1, a number of folds above 1, a log, or None; "
             f"found {validation!r}."
         )
-    by: Literal["unit"] | None = (
-        "unit" if safe and int(units.max()) > 0 else None
-    )  # one unit alone cannot be held out; its rows can
+    by: Literal["unit", "row"] | None = None
+    if safe:
+        by = "unit" if int(units.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
     train, held = log.split(float(validation), np.random.default_rng([seed, 0]), by=by)
     return [Split(train, held, held.units())]
 
@@ -158,11 +158,12 @@ def weights_of(
     if isinstance(policy, FlooredPolicy):
         policy = policy.policy
     if isinstance(policy, Policy):
-        theirs, ours = (policy.labels, policy.feature_names), (log.labels, log.feature_names)
-        if theirs != ours or policy.intercept != fit_intercept:
+        theirs = policy.structure, policy.labels, policy.feature_names
+        if theirs != (structure, log.labels, log.feature_names) or policy.intercept != fit_intercept:
             raise MismatchError(
-                f"{name} has other labels, features or intercept than this fit: {policy.labels[:8]} against "
-                f"{log.labels[:8]}, {policy.feature_names} against {log.feature_names}. Pass one of the same kind."
+                f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
+                f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "
+                f"{log.feature_names}. Pass one of the same kind."
             )
     weights = policy.weights if isinstance(policy, Policy) else np.asarray(policy, dtype=np.float64)
     wanted = (log.n_features + int(fit_intercept), structure.n_scores)

@@ -35,8 +35,8 @@ class HeldOut:
     """Held-out rows, laid out once for all candidates."""
 
     def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool) -> None:
-        layout, calibration = training.layout, training.calibration
-        self.layout = Layout(log, layout.structure, layout.design.intercept)
+        calibration = training.calibration
+        self.layout = Layout(log, training.structure, training.intercept)
         self.units: IntArray = units[self.layout.order]
         self.loss = calibration.scale(self.layout.loss)
         self._losses: ContextLosses | None = None

@@ -153,7 +153,12 @@ def fit(
         "seed": seed,
         "propensities": "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged",
     }
-    everything = {**settings, "validation": repr(validation), "recipes": [repr(recipe) for recipe in recipes]}
+    everything = {
+        **settings,
+        "validation": repr(validation),
+        "recipes": [repr(recipe) for recipe in recipes],
+        "choice": repr((rule, confidence, guard)),  # what is refitted depends on it
+    }
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
     again = len(splits) > 1 or (safe and not isinstance(validation, BanditLog | None))
     threads = Threads(count_threads(n_jobs))
@@ -166,10 +171,11 @@ def fit(
             training.prepare(recipes)
         jury = _jury(judge, splits, trainings, calibration)
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
+        sure = None
         if falls_back:
             found, sure = choose_safely(candidates[:-1], confidence, jury.stake() if jury else 1.0)
         else:
-            found, sure = choose(candidates, guard), False
+            found = choose(candidates, guard)
         chosen = candidates[-1] if found is None else found
         policy = chosen.policy
         if again:

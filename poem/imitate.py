@@ -13,8 +13,6 @@ from poem.layout import Layout
 from poem.optimizers import LBFGS
 from poem.risk import Risk
 
-LEAST_LOG_RATIO = -700.0  # whose exponential is a number still
-
 
 @dataclass(frozen=True)
 class Divergence(MeanObjective):
@@ -26,10 +24,11 @@ class Divergence(MeanObjective):
     name: ClassVar[str] = "divergence"
 
     def ratios(self, log_ratio: FloatArray) -> FloatArray:
-        return super().ratios(np.maximum(log_ratio, LEAST_LOG_RATIO))
+        """Return the logarithms themselves: of thousands of labels, their exponentials would vanish."""
+        return log_ratio
 
     def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
-        return -np.log(ratio)
+        return -ratio
 
     def weighted_slopes(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
         return np.full(len(ratio), -1.0)

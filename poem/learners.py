@@ -56,6 +56,21 @@ class Learner:
     pull: tuple[float, ...] = (0.0,)
     optimizer: Optimizer = field(default_factory=LBFGS)
 
+    def __post_init__(self) -> None:
+        for name, value, kind, example in (
+            ("estimator", self.estimator, Objective | None, "poem.IPS()"),
+            ("optimizer", self.optimizer, Optimizer, "poem.LBFGS()"),
+        ):
+            if not isinstance(value, kind):
+                raise InputError(f"{name} of a learner must be such as {example}; found {value!r}.")
+        if self.start not in FROM:
+            raise InputError(f"start of a learner must be one of {', '.join(FROM)}; found {self.start!r}.")
+        for name in ("sharpness", "multipliers", "pull"):
+            values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+            if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)) or np.any(values < 0.0):
+                raise InputError(f"{name} of a learner must hold numbers of at least 0; found {getattr(self, name)!r}.")
+            object.__setattr__(self, name, tuple(values.tolist()))
+
     def recipes(self) -> list["Recipe"]:
         """Return every candidate that this learner proposes, by λ in ascending order."""
         sharpness = self.sharpness if self.start in ("direct", "logging") else (1.0,)
@@ -161,20 +176,24 @@ AUTO = (
 
 def learners_for(wanted: Any, started: bool) -> tuple[Learner, ...]:
     """Return the learners that were asked for; ``started`` says that a start was given."""
-    if isinstance(wanted, str) and wanted == "auto":
-        return AUTO + ((GIVEN, *_from_given()) if started else ())
     many = [wanted] if isinstance(wanted, str | Learner) else wanted
     if not isinstance(many, Sequence) or not many:
         raise InputError(f"learners must be 'auto', names or poem.Learner objects; found {wanted!r}.")
-    found = []
-    for one in many:
-        if isinstance(one, Learner):
-            found.append(one)
-        elif isinstance(one, str) and one in NAMED:
-            found.append(replace(NAMED[one], start="given") if started else NAMED[one])
-        else:
-            raise InputError(f"there is no learner {one!r}; choose from auto, {', '.join(NAMED)}.")
-    return tuple(found)
+    found = tuple(learner for one in many for learner in _learners(one, started))
+    if any(learner.start == "given" for learner in found) and not started:
+        raise InputError('a learner begins from "given", but no start= was passed. Pass a policy as start=.')
+    return found
+
+
+def _learners(one: Any, started: bool) -> tuple[Learner, ...]:
+    if isinstance(one, Learner):
+        return (one,)
+    if isinstance(one, str) and one == "auto":
+        return AUTO + ((GIVEN, *_from_given()) if started else ())
+    if not isinstance(one, str) or one not in NAMED:
+        raise InputError(f"there is no learner {one!r}; choose from auto, {', '.join(NAMED)}.")
+    learner = NAMED[one]
+    return (replace(learner, start="given") if started and learner.estimator is not None else learner,)
 
 
 def _from_given() -> tuple[Learner, ...]:

@@ -10,6 +10,7 @@ from scipy import special
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, LogError
 from poem.judged import judge_all
+from poem.kernel import OneBlasThread
 from poem.log import BanditLog
 from poem.loss_model import folds_of
 from poem.policy import Policy
@@ -94,7 +95,11 @@ def estimate_propensities(log: BanditLog, *, C: float | None = None, folds: int 
     """
     if not isinstance(log, BanditLog):
         raise InputError(f"estimate_propensities takes a BanditLog; found {type(log).__name__}.")
-    fold = folds_of(log, folds, seed)
+    with OneBlasThread():  # many small regressions: threads would only get in each other's way
+        return _estimated(log, folds_of(log, folds, seed), folds, C)
+
+
+def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> PropensityFit:
     strength = _chosen_strength(log, fold) if C is None else C
     log_propensity = np.empty(len(log))
     predicted, observed = [], []

@@ -34,8 +34,8 @@ class Fit:
         The loss that was logged on the held-out rows, to compare with.
     confidence : float or None
         How sure the choice had to be that the policy is better than what was logged; None for the paper's rule.
-    sure : bool
-        The policy is better with that confidence.
+    sure : bool or None
+        Whether the policy is better with that confidence; None where that was not asked.
     fell_back : bool
         Nothing was better with that confidence: the policy is the logging policy's own behaviour.
     refitted : bool
@@ -50,7 +50,7 @@ class Fit:
     logged: Estimate | None
     folds: int = 1
     confidence: float | None = None
-    sure: bool = False
+    sure: bool | None = None
     fell_back: bool = False
     refitted: bool = False
 
@@ -77,7 +77,7 @@ class Fit:
         after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
         lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), one of {count} candidates{after}."]
         if self.fell_back:
-            lines[0] = f"Chosen: none of {count - 1} candidates. {self._fallback()}"
+            lines[0] = f"Chosen: none of {count - 1} candidates. {self._fallback()}."
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
             low, high = chosen.gain.interval()
             lines += [
@@ -93,7 +93,7 @@ class Fit:
     def warnings(self) -> list[str]:
         """Return what should make one hesitate, in words."""
         found = []
-        if self.confidence is not None and not self.sure and not self.fell_back:
+        if self.confidence is not None and self.sure is False and not self.fell_back:
             found.append(
                 f"it is not shown to be better than the log with {self.confidence:.0%} confidence; it was chosen "
                 "because what was logged is about the worst there is, so that little can be lost"

@@ -58,8 +58,7 @@ class Training:
         threads: Threads | None = None,
     ) -> None:
         self.log, self.calibration, self.seed = log, calibration, seed
-        self.layout = Layout(log, structure, intercept)
-        self.loss = calibration.scale(self.layout.loss)
+        self.structure, self.intercept = structure, intercept
         self._given, self._logging, self._strengths = given, logging, strengths
         self.threads = threads or Threads()
 
@@ -69,8 +68,8 @@ class Training:
             return self
         return Training(
             log,
-            self.layout.structure,
-            self.layout.design.intercept,
+            self.structure,
+            self.intercept,
             self.calibration,
             given=self._given,
             logging=self._logging,
@@ -80,6 +79,16 @@ class Training:
         )
 
     # ---- what candidates share --------------------------------------------------------------
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The rows in the order of their contexts."""
+        return Layout(self.log, self.structure, self.intercept)
+
+    @cached_property
+    def loss(self) -> FloatArray:
+        """The scaled losses, in the layout's order."""
+        return self.calibration.scale(self.layout.loss)
 
     @cached_property
     def strengths(self) -> Strengths:
@@ -120,7 +129,7 @@ class Training:
         found = self.model.weights
         if logistic is not None:
             found = fit_logistic(self.log, logistic, self.calibration.bounds, self.threads)
-        weights = -found[:, :-1] if self.layout.design.intercept else -found[:-1, :-1]
+        weights = -found[:, :-1] if self.intercept else -found[:-1, :-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         spread = float(np.std(some.scores(some.widen(weights), weights.shape[1])))
         return weights / spread if spread > 0.0 else weights
@@ -137,6 +146,7 @@ class Training:
 
     def prepare(self, recipes: Sequence[Recipe]) -> None:
         """Compute what some recipes need, before threads ask for it."""
+        _ = self.loss, self.scale, self.probed
         for recipe in recipes:
             self.start_of(recipe)
             if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
@@ -177,11 +187,10 @@ class Training:
             "trace": record,
             "n_train": len(self.log),
         }
-        layout = self.layout
         return Policy(
-            layout.structure,
+            self.structure,
             trace.weights,
-            layout.design.intercept,
+            self.intercept,
             self.log.labels,
             self.log.feature_names,
             training,

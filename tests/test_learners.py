@@ -277,3 +277,54 @@ def test_a_given_logging_policy_is_not_imitated(log, logger):
     learner = Learner("imitated", None, "logging", sharpness=(1.0,))
     np.testing.assert_array_equal(alone(log, learner, logging_policy=logger).weights, logger.weights)
     assert np.abs(alone(log, learner).weights - logger.weights).max() > 0.01
+
+
+# ---- what a learner may not be ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"start": "nowhere"},
+        {"estimator": poem.DirectMethod()},
+        {"estimator": "ips"},
+        {"optimizer": "lbfgs"},
+        {"pull": ()},
+        {"pull": -1.0},
+        {"sharpness": (np.nan,)},
+        {"multipliers": ()},
+    ],
+    ids=str,
+)
+def test_parts_of_a_wrong_kind_are_refused(fields):
+    with pytest.raises(poem.PoemError, match="of a learner must"):
+        poem.Learner("mine", **fields)
+
+
+def test_one_number_stands_for_itself():
+    learner = poem.Learner("mine", start="direct", sharpness=4.0, pull=0.1)
+    assert (learner.sharpness, learner.pull) == ((4.0,), (0.1,))
+
+
+def test_a_learner_from_a_start_needs_one(label_log):
+    with pytest.raises(poem.PoemError, match="no start= was passed"):
+        poem.fit(label_log, learners=poem.Learner("mine", start="given"))
+
+
+def test_the_direct_method_stays_itself_with_a_start(label_log, label_logger):
+    found = poem.fit(label_log, learners="direct", start=label_logger, validation=2)
+    direct = next(one for one in found.table if one.recipe.learner.name == "direct method")
+    assert not np.array_equal(direct.policy.weights, label_logger.weights)
+
+
+def test_auto_may_be_one_of_several(label_log):
+    names = {learner.name for learner in learners_for(["auto", "ls"], False)}
+    assert {"LS", "DR-CRM", "direct method"} <= names
+
+
+def test_a_policy_of_another_structure_is_no_start(class_log):
+    k = len(class_log.labels)
+    labels = poem.Policy(poem.MultiLabel(k), np.zeros((class_log.n_features + 1, k)), True, class_log.labels)
+    for name in ("start", "logging_policy"):
+        with pytest.raises(poem.PoemError, match=f"{name} has other outputs"):
+            poem.fit(class_log, **{name: labels})

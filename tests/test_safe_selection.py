@@ -12,7 +12,9 @@ import poem
 from poem.arguments import splits_of
 from poem.errors import InputError
 from poem.estimators import Estimate
-from poem.imitate import Divergence
+from poem.imitate import Divergence, imitation
+from poem.kernel import Threads
+from poem.layout import Layout
 from poem.learners import AUTO, Learner, Recipe
 from poem.loss_model import fit_loss_model
 from poem.optimizers import Trace
@@ -606,3 +608,35 @@ def test_a_folder_of_another_logging_policy_is_refused(tmp_path):
     poem.fit(easy_log(), logging_policy=a_policy(poem.MultiClass(3)), **options)
     with pytest.raises(poem.PoemError, match="belongs to another log or to other settings"):
         poem.fit(easy_log(), logging_policy=a_policy(poem.MultiClass(3), seed=1), **options)
+
+
+# ---- corners ------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_of_another_confidence_is_refused(tmp_path):
+    log = easy_log(contexts=40)
+    poem.fit(log, learners=FEW, checkpoint=tmp_path, confidence=0.5)
+    with pytest.raises(poem.PoemError, match="other settings"):
+        poem.fit(log, learners=FEW, checkpoint=tmp_path, confidence=0.9)
+
+
+def test_a_log_of_one_group_is_split_by_rows():
+    log = easy_log(contexts=40)
+    found = poem.fit(log.with_groups(np.zeros(len(log), dtype=int)), learners=FEW)
+    assert found.folds == 1
+    assert 0 < found.n_validation < len(log)
+
+
+def test_only_the_safe_rule_speaks_of_confidence():
+    found = poem.fit(easy_log(contexts=40), learners=FEW, guard=False)
+    assert "not shown to be better" not in found.explain()
+
+
+def test_the_logging_policy_is_imitated_for_thousands_of_labels():
+    rng, q = np.random.default_rng(0), 3000
+    policy = poem.Policy(poem.MultiLabel(q), 4 * rng.normal(size=(6, q)), True, tuple(range(q)))
+    X = rng.normal(size=(200, 5))
+    y = policy.sample(X, rng)
+    log = poem.BanditLog(X, y, loss=rng.random(200), log_propensity=policy.log_prob(X, y), labels=range(q))
+    weights = imitation(Layout(log, policy.structure, True), Threads())
+    assert np.corrcoef(weights.ravel(), policy.weights.ravel())[0, 1] > 0.9
