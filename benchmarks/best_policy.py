@@ -105,20 +105,18 @@ def table(rows: list[dict[str, str]], loss: str) -> str:
     for method in methods:
         cells = [_cell(_numbers(mine, name, method)) for name in datasets]
         lines.append(f"| {method} | {' | '.join(cells)} |")
-    seconds = [f"{_numbers(mine, name, 'default')[:, 2].mean():.0f} s" for name in datasets]
-    lines.append(f"| seconds of the default | {' | '.join(seconds)} |")
     return "\n".join(lines)
 
 
 def _numbers(rows: list[dict[str, str]], dataset: str, method: str) -> np.ndarray:
     mine = [row for row in rows if (row["dataset"], row["method"]) == (dataset, method)]
-    return np.array([[float(row["map"]), float(row["expected"]), float(row["seconds"])] for row in mine])
+    return np.array([[float(row["map"]), float(row["expected"])] for row in mine])
 
 
 def _cell(numbers: np.ndarray) -> str:
     if len(numbers) == 0:
         return ""
-    error = numbers.std(axis=0, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else np.zeros(3)
+    error = numbers.std(axis=0, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else np.zeros(2)
     mean = numbers.mean(axis=0)
     return f"{mean[0]:.3f} ± {error[0]:.3f} ({mean[1]:.3f} ± {error[1]:.3f})"
 

@@ -76,10 +76,10 @@ def asked_for(
     optimizer: Optimizer | None,
     started: bool,
     select_by: str | Estimator | None,
-) -> tuple[tuple[Learner, ...], str | Estimator]:
-    """Return the learners that were asked for, and how to choose among their candidates."""
+) -> tuple[tuple[Learner, ...], str | Estimator, bool]:
+    """Return the learners that were asked for, how to choose among their candidates, and whether it is one's own."""
     if estimator is None and lam is None and l2 is None and optimizer is None:
-        return learners_for(learners, started), "dr" if select_by is None else select_by
+        return learners_for(learners, started), "dr" if select_by is None else select_by, False
     if not (isinstance(learners, str) and learners == "auto"):
         raise InputError("pass learners=, or a learner of your own by estimator=, lam=, l2= and optimizer=; not both.")
     estimator = IPS() if estimator is None else estimator
@@ -92,7 +92,7 @@ def asked_for(
         l2=l2 or 0.0,
         optimizer=optimizer or LBFGS(),
     )
-    return (own,), "ips" if select_by is None else select_by
+    return (own,), "ips" if select_by is None else select_by, True
 
 
 def main_estimator(learners: Sequence[Learner]) -> Estimator:
@@ -113,12 +113,13 @@ def judge_of(select_by: str | Estimator, train: BanditLog) -> Estimator:
     return named[select_by]
 
 
-def splits_of(log: BanditLog, validation: Validation, seed: int, safe: bool) -> list["Split"]:
+def splits_of(log: BanditLog, validation: Validation, seed: int, *, by_unit: bool) -> list["Split"]:
     """Return the rows to train on and those to judge on: one pair, or one for each fold."""
     if isinstance(validation, str):
         if validation != "auto":
             raise InputError(f"validation must be 'auto', a number, a log, or None; found {validation!r}.")
-        validation = FOLDS if safe and int(log.units().max()) + 1 >= FOLDS else SHARE
+        units = int(log.units().max()) + 1
+        validation = min(FOLDS, units) if by_unit and units > 1 else SHARE
     if validation is None:
         return [Split(log, None, None)]
     if isinstance(validation, BanditLog):
@@ -127,20 +128,18 @@ def splits_of(log: BanditLog, validation: Validation, seed: int, safe: bool) -> 
         if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
             raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
         return [Split(log, validation, validation.units())]
-    units = log.units()
+    unit = log.units()
     if isinstance(validation, int | np.integer) and not isinstance(validation, bool) and validation > 1:
         fold = folds_of(log, int(validation), seed)
-        return [
-            Split(log.take(fold != part), log.take(fold == part), units[fold == part]) for part in range(validation)
-        ]
+        return [Split(log.take(fold != part), log.take(fold == part), unit[fold == part]) for part in range(validation)]
     if not isinstance(validation, float | np.floating) or not 0.0 < validation < 1.0:
         raise InputError(
             f"validation must be a share between 0 and 1, a number of folds above 1, a log, or None; "
             f"found {validation!r}."
         )
     by: Literal["unit", "row"] | None = None
-    if safe:
-        by = "unit" if int(units.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
+    if by_unit:
+        by = "unit" if int(unit.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
     train, held = log.split(float(validation), np.random.default_rng([seed, 0]), by=by)
     return [Split(train, held, held.units())]
 
@@ -163,9 +162,13 @@ def weights_of(
             raise MismatchError(
                 f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
                 f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "
-                f"{log.feature_names}. Pass one of the same kind."
+                f"{log.feature_names}, intercept {policy.intercept} against {fit_intercept}. Pass one of the same kind."
             )
-    weights = policy.weights if isinstance(policy, Policy) else np.asarray(policy, dtype=np.float64)
+    try:
+        weights = policy.weights if isinstance(policy, Policy) else np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        hint = " Pass result.policy." if hasattr(policy, "policy") else " Read a file with poem.load_policy."
+        raise InputError(f"{name} must be a policy or its weights; found {type(policy).__name__}.{hint}") from error
     wanted = (log.n_features + int(fit_intercept), structure.n_scores)
     if weights.shape != wanted:
         raise MismatchError(f"{name} has weights of shape {weights.shape}; this log needs {wanted}.")

@@ -24,6 +24,7 @@ from poem.progress import Progress
 from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.training import Training
 
+ROUNDING = 1e-9  # of scaled losses
 WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
 
 
@@ -89,9 +90,9 @@ class Jury:
         )
         return found.rescaled(*self.calibration.bounds), gain
 
-    def stake(self) -> float:
-        """Return how much worse the worst loss is than what was logged, as a share of the range of losses."""
-        return -self._logged.value()
+    def successes(self) -> int:
+        """Return how many rows had a loss below the worst one."""
+        return int(np.count_nonzero(self._loss < -ROUNDING))
 
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""

@@ -65,7 +65,7 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> Fit:
-    """Learn the best policy that a log supports, and never one that is surely no better than the log's own.
+    """Learn the best policy that a log supports: one that is surely better than what was logged, or else none.
 
     With no other word, candidates of several learners are compared on held-out contexts by their doubly robust
     estimates; the one with the best bound on its loss is learnt again from all rows. If none is better than what
@@ -98,7 +98,8 @@ def fit(
     validation : "auto", int, float, BanditLog or None
         What candidates are judged on: a number of folds (each judged by a policy that has not seen it), a share
         to hold out once, a log of its own, or nothing. ``"auto"`` is five folds of contexts or groups for
-        ``learners``, and a quarter of the rows for a learner of one's own, as in the paper.
+        ``learners``, and a quarter of the rows for a learner of one's own, as in the paper. After folds, and after
+        the safe rule's share, the chosen recipe is followed on all rows.
     select_by : "dr", "ips", "snips" or Estimator
         How held-out rows are judged. ``"dr"``, the default for ``learners``, is the safe rule above; any
         other takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of one's own.
@@ -130,10 +131,10 @@ def fit(
     check_features(log, fit_intercept)
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
-    chosen_learners, rule = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
+    chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
     safe = isinstance(rule, str) and rule == "dr"
 
-    splits = splits_of(log, validation, seed, safe)
+    splits = splits_of(log, validation, seed, by_unit=safe or not own)
     held_out = [split.held for split in splits if split.held is not None]
     judge = judge_of(rule, splits[0].train)
     # Folds share the calibration of the whole log; a single part to train on has its own, as in the paper.
@@ -142,7 +143,8 @@ def fit(
     recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
     if not held_out and len(recipes) > 1:
         raise InputError(
-            "several candidates can be told apart on held-out rows only; pass validation=0.25, or one number as lam."
+            "several candidates can be told apart on held-out rows only; pass validation=0.25, or ask for one "
+            "candidate, such as lam=0."
         )
     falls_back = safe and guard and bool(held_out)
     recipes += LOGGING.recipes() if falls_back else []
@@ -173,7 +175,7 @@ def fit(
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
         sure = None
         if falls_back:
-            found, sure = choose_safely(candidates[:-1], confidence, jury.stake() if jury else 1.0)
+            found, sure = choose_safely(candidates[:-1], confidence, jury.successes() if jury else len(log))
         else:
             found = choose(candidates, guard)
         chosen = candidates[-1] if found is None else found
@@ -196,6 +198,7 @@ def fit(
         confidence=confidence if safe else None,
         sure=sure,
         fell_back=found is None,
+        imitated=logging is None,
         refitted=policy is not chosen.policy,
     )
 

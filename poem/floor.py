@@ -10,6 +10,8 @@ from numpy.random import Generator
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, MismatchError
 
+NOTHING = object()
+
 
 @dataclass(frozen=True, eq=False)
 class FlooredPolicy:
@@ -32,14 +34,12 @@ class FlooredPolicy:
     def __post_init__(self) -> None:
         if not isinstance(self.share, int | float | np.number) or not 0.0 < self.share < 1.0:
             raise InputError(f"the floor must be a share between 0 and 1; found {self.share!r}. Use 0.01 for 1 %.")
-        h, g = self.policy, self.other
-        if isinstance(g, FlooredPolicy) or (h.structure, h.labels, h.n_features) != (
-            g.structure,
-            g.labels,
-            g.n_features,
-        ):
+        alike = ("structure", "labels", "n_features", "feature_names")
+        theirs = [[getattr(policy, name, NOTHING) for name in alike] for policy in (self.policy, self.other)]
+        if isinstance(self.other, FlooredPolicy) or theirs[0] != theirs[1]:
             raise MismatchError(
-                f"the floor must be a plain policy for the same outputs and features; found {g!r} for {h!r}."
+                "the floor must be a plain policy (the .policy of one with a floor) for the same outputs and features; "
+                f"found {self.other!r} for {self.policy!r}."
             )
 
     def __repr__(self) -> str:

@@ -65,11 +65,15 @@ class Learner:
                 raise InputError(f"{name} of a learner must be such as {example}; found {value!r}.")
         if self.start not in FROM:
             raise InputError(f"start of a learner must be one of {', '.join(FROM)}; found {self.start!r}.")
-        for name in ("sharpness", "multipliers", "pull"):
-            values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+        self._grid()
+        for name in ("sharpness", "multipliers", "pull", "l2"):
+            try:
+                values = np.atleast_1d(np.asarray(getattr(self, name), dtype=np.float64))
+            except (TypeError, ValueError):
+                values = np.empty(0)
             if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)) or np.any(values < 0.0):
                 raise InputError(f"{name} of a learner must hold numbers of at least 0; found {getattr(self, name)!r}.")
-            object.__setattr__(self, name, tuple(values.tolist()))
+            object.__setattr__(self, name, tuple(values.tolist()) if name != "l2" else float(values[0]))
 
     def recipes(self) -> list["Recipe"]:
         """Return every candidate that this learner proposes, by λ in ascending order."""
@@ -182,6 +186,8 @@ def learners_for(wanted: Any, started: bool) -> tuple[Learner, ...]:
     found = tuple(learner for one in many for learner in _learners(one, started))
     if any(learner.start == "given" for learner in found) and not started:
         raise InputError('a learner begins from "given", but no start= was passed. Pass a policy as start=.')
+    if started and not any(learner.start == "given" for learner in found):
+        raise InputError("start= was passed, but none of these learners begins from it. Leave it out, or add 'auto'.")
     return found
 
 

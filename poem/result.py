@@ -8,6 +8,7 @@ from poem.policy import Policy
 from poem.select import MEANING, Candidate, Table
 
 MANY = 0.1  # of a policy's decisions that the log lacks
+UNITS = 5  # independent units below which nothing can be said
 FEW = 50.0  # effective rows below which an estimate hangs on a few
 
 
@@ -38,6 +39,8 @@ class Fit:
         Whether the policy is better with that confidence; None where that was not asked.
     fell_back : bool
         Nothing was better with that confidence: the policy is the logging policy's own behaviour.
+    imitated : bool
+        What it falls back on is an imitation of the logging policy, not the policy itself.
     refitted : bool
     """
 
@@ -52,6 +55,7 @@ class Fit:
     confidence: float | None = None
     sure: bool | None = None
     fell_back: bool = False
+    imitated: bool = False
     refitted: bool = False
 
     def __repr__(self) -> str:
@@ -66,18 +70,20 @@ class Fit:
         if self.fell_back:
             lines.append(self._fallback())
         elif self.logged is not None and self.chosen.validation is not None:
-            better = self.chosen.validation.interval()[1] < self.logged.value
+            better = self.sure
+            if better is None:
+                better = self.chosen.validation.interval()[1] < self.logged.value
             verdict = "is estimated to be better" if better else "is not shown to be better"
             lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
         return "\n".join(lines)
 
     def explain(self) -> str:
         """Return in a few lines what was chosen, against what, the estimated gain, and the warnings."""
-        chosen, count = self.chosen, len(self.table)
+        chosen, count = self.chosen, len(self.table) - (self.sure is not None)  # without what is fallen back on
         after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
         lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), one of {count} candidates{after}."]
         if self.fell_back:
-            lines[0] = f"Chosen: none of {count - 1} candidates. {self._fallback()}."
+            lines[0] = f"Chosen: none of {count} candidates. {self._fallback()}."
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
             low, high = chosen.gain.interval()
             lines += [
@@ -96,7 +102,12 @@ class Fit:
         if self.confidence is not None and self.sure is False and not self.fell_back:
             found.append(
                 f"it is not shown to be better than the log with {self.confidence:.0%} confidence; it was chosen "
-                "because what was logged is about the worst there is, so that little can be lost"
+                "because nearly all that was logged failed, so that nothing speaks for the logging policy either"
+            )
+        if self._poor_imitation():
+            found.append(
+                "the imitation is worse than the logging policy itself, which is not linear in these features: keep "
+                "what is running, or pass it as logging_policy="
             )
         found += [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
         if self._estimated:
@@ -112,10 +123,19 @@ class Fit:
         missing = 0.0 if self.chosen.gain is None or self.fell_back else self.chosen.gain.missing
         if missing > MANY:
             found.append(f"{missing:.0%} of its decisions are such as the log does not hold")
+        if validation is not None and validation.units < UNITS:
+            found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
+        low, high = self.calibration.bounds
+        if validation is not None and not low <= validation.value <= high:
+            found.append(f"the estimate is outside of [{low:.4g}, {high:.4g}], what losses can be: do not trust it")
         if self.calibration.bounds_from == "data":
-            low, high = self.calibration.bounds
             found.append(f"losses are taken to lie in [{low:.4g}, {high:.4g}], as in the log; pass loss_bounds= if not")
         return found
+
+    def _poor_imitation(self) -> bool:
+        """Return whether what was fallen back on is surely worse than the log."""
+        gain = self.chosen.gain
+        return self.fell_back and self.imitated and gain is not None and gain.interval()[0] > 0.0
 
     @property
     def n_rows(self) -> int:
@@ -132,7 +152,8 @@ class Fit:
 
     def _fallback(self) -> str:
         sure = f"{self.confidence or 0.95:.0%}"
-        return f"Nothing is better than the log with {sure} confidence; the policy does what the logging policy did"
+        what = "is a linear imitation of the logging policy" if self.imitated else "is the logging policy"
+        return f"Nothing is better than the log with {sure} confidence; the policy {what}"
 
     def _rival(self) -> Candidate | None:
         """Return the best candidate made by another learner than the chosen one."""

@@ -16,7 +16,7 @@ from poem.policy import Policy
 
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
-NOTHING_TO_LOSE = 0.01  # how near the logged loss is to the worst one, as a share of the range, if all can be tried
+FEW_SUCCESSES = 20  # rows of a loss below the worst, up to which a log says nothing for its own policy either
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
 AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
@@ -103,7 +103,9 @@ class Table(Sequence[Candidate]):
     """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames."""
 
     def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
-        self._candidates, self._chosen, self._confidence = tuple(candidates), chosen, confidence
+        self._candidates, self._chosen = tuple(candidates), chosen
+        # What is "sure" holds for all candidates at once.
+        self._confidence = None if confidence is None else for_all(confidence, len(self._candidates) - 1)
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -119,7 +121,7 @@ class Table(Sequence[Candidate]):
         return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
 
     def __repr__(self) -> str:
-        bound = () if self._confidence is None else (f"gain, {self._confidence:.0%} sure",)
+        bound = () if self._confidence is None else ("gain for sure",)
         head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
         rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -209,26 +211,32 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
     return chosen
 
 
-def choose_safely(candidates: Sequence[Candidate], confidence: float, stake: float) -> tuple[Candidate | None, bool]:
+def choose_safely(candidates: Sequence[Candidate], confidence: float, successes: int) -> tuple[Candidate | None, bool]:
     """Return the candidate whose loss is surely lowest, and whether it is surely lower than what was logged.
 
     A candidate counts as better when its upper bound is below the logged loss with a confidence that holds
     for all candidates at once (Bonferroni). Among those, the least upper bound wins: a little less may be promised
-    by a policy that the log knows better. If there is none, nothing is chosen, unless there is next to nothing to
-    lose: ``stake`` is how much worse the worst loss is than the logged one, as a share of all that a loss can be.
+    by a policy that the log knows better. If there is none, nothing is chosen, unless nearly all that was logged
+    failed: with so few ``successes``, rows of a loss below the worst, there is nothing to protect either.
     """
-    usable = [candidate for candidate in candidates if AVOIDS not in candidate.problems and candidate.gain is not None]
-    better = [candidate for candidate in usable if surely_better(candidate, confidence, len(candidates))]
+    distrusted = {AVOIDS, OVERFITS}
+    usable = [one for one in candidates if one.gain is not None and not distrusted & set(one.problems)]
+    better = [one for one in usable if surely_better(one, confidence, len(candidates))]
     if better:
-        healthy = [candidate for candidate in better if not candidate.problems] or better
-        return min(healthy, key=lambda candidate: _bound(candidate, confidence)), True
-    healthy = [candidate for candidate in usable if not candidate.problems]
-    return (_lowest(healthy) if healthy and stake <= NOTHING_TO_LOSE else None), False
+        healthy = [one for one in better if not one.problems] or better
+        return min(healthy, key=lambda one: _bound(one, confidence)), True
+    hopeful = [one for one in usable if not one.problems and one.gain is not None and one.gain.value < 0.0]
+    return (_lowest(hopeful) if hopeful and successes <= FEW_SUCCESSES else None), False
 
 
 def surely_better(candidate: Candidate, confidence: float, among: int) -> bool:
     """Return whether a candidate is better than what was logged, with a confidence that holds for many at once."""
-    return _bound(candidate, 1.0 - (1.0 - confidence) / among) < 0.0
+    return _bound(candidate, for_all(confidence, among)) < 0.0
+
+
+def for_all(confidence: float, among: int) -> float:
+    """Return the confidence in each of many statements that gives the wanted one in all of them (Bonferroni)."""
+    return 1.0 - (1.0 - confidence) / max(among, 1)
 
 
 def _bound(candidate: Candidate, confidence: float) -> float:

@@ -349,7 +349,7 @@ def test_start_must_have_the_shape_of_the_weights(make_log):
     log = make_log()
     with refuses(MismatchError, "start has weights of shape (3, 3)", "needs (4, 3)"):
         poem.fit(log, start=np.zeros((3, 3)))
-    with refuses(MismatchError, "start has other labels, features or intercept", "of the same kind"):
+    with refuses(MismatchError, "start has other outputs, labels, features or intercept", "of the same kind"):
         poem.fit(log, start=poem.uniform_policy(log), fit_intercept=False)
     with refuses(InputError, "start must be finite", "NaN"):
         poem.fit(log, start=np.full((4, 3), NAN))
@@ -380,7 +380,7 @@ def test_confidence_is_at_least_a_half_and_below_1(make_log, confidence):
 
 def test_the_logging_policy_must_be_of_the_same_kind(make_log):
     log = make_log()
-    with refuses(MismatchError, "logging_policy has other labels, features or intercept"):
+    with refuses(MismatchError, "logging_policy has other outputs, labels, features or intercept"):
         poem.fit(log, logging_policy=poem.uniform_policy(log), fit_intercept=False)
     with refuses(MismatchError, "logging_policy has weights of shape (3, 3)", "needs (4, 3)"):
         poem.fit(log, logging_policy=np.zeros((3, 3)))

@@ -175,7 +175,7 @@ def test_the_seed_of_a_stochastic_optimizer_matters(label_log):
 
 
 def test_without_validation_there_is_one_candidate(label_log):
-    with pytest.raises(InputError, match=r"several candidates can be told apart on held-out rows only.*one number"):
+    with pytest.raises(InputError, match=r"several candidates can be told apart on held-out rows only.*one candidate"):
         poem.fit(label_log, lam=[0.1, 10.0], validation=None, **QUICK)
     found = poem.fit(label_log, lam=0.1, validation=None, guard=False, **QUICK)
     assert (found.n_train, found.n_validation, found.logged) == (480, 0, None)

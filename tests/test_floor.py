@@ -96,7 +96,7 @@ def test_its_own_log_can_be_judged_and_learnt_from(kind):
     assert poem.estimate(policy, log).value == pytest.approx(log.loss.mean())
     lines = poem.evaluate({"floored": policy}, log, ["IPS", "DR", "DM"]).lines
     assert {line.estimator for line in lines} == {"IPS", "DR", "DM"}
-    found = poem.fit(log, learners="direct", start=policy, logging_policy=policy)
+    found = poem.fit(log, learners="dr", start=policy, logging_policy=policy)
     assert found.policy.expected_loss(X, truth) < policy.expected_loss(X, truth)
 
 
@@ -112,6 +112,7 @@ def test_a_share_is_between_0_and_1(share):
 
 def test_a_floor_is_a_plain_policy_of_the_same_kind():
     policy = make_policy("classes")
-    for other in (make_policy("labels"), policy.with_floor(0.1)):
+    named = poem.Policy(policy.structure, policy.weights, True, policy.labels, ("a", "b"))
+    for other in (make_policy("labels"), policy.with_floor(0.1), named, "uniform"):
         with pytest.raises(MismatchError, match="the same outputs and features"):
             policy.with_floor(0.1, other)

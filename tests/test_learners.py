@@ -293,6 +293,8 @@ def test_a_given_logging_policy_is_not_imitated(log, logger):
         {"pull": -1.0},
         {"sharpness": (np.nan,)},
         {"multipliers": ()},
+        {"pull": "x"},
+        {"l2": -1.0},
     ],
     ids=str,
 )
@@ -311,10 +313,15 @@ def test_a_learner_from_a_start_needs_one(label_log):
         poem.fit(label_log, learners=poem.Learner("mine", start="given"))
 
 
-def test_the_direct_method_stays_itself_with_a_start(label_log, label_logger):
-    found = poem.fit(label_log, learners="direct", start=label_logger, validation=2)
-    direct = next(one for one in found.table if one.recipe.learner.name == "direct method")
-    assert not np.array_equal(direct.policy.weights, label_logger.weights)
+def test_a_start_that_no_learner_begins_from_is_refused(label_log, label_logger):
+    with pytest.raises(poem.PoemError, match="none of these learners begins from it"):
+        poem.fit(label_log, learners="direct", start=label_logger)
+
+
+@pytest.mark.parametrize("start", ["a.poem", object(), poem.IPS()], ids=str)
+def test_a_start_of_no_kind_is_refused(label_log, start):
+    with pytest.raises(poem.PoemError, match="start must be a policy or its weights"):
+        poem.fit(label_log, start=start)
 
 
 def test_auto_may_be_one_of_several(label_log):
