@@ -94,7 +94,7 @@ def test_a_start_with_other_labels_is_refused(class_log):
         True,
         class_log.labels[::-1],
     )
-    with pytest.raises(MismatchError, match="start has other labels"):
+    with pytest.raises(MismatchError, match="start has other outputs, labels"):
         poem.fit(class_log, start=other)
 
 
