@@ -103,7 +103,9 @@ def table(rows: list[dict[str, str]], loss: str) -> str:
         "| --- |" + " ---: |" * len(datasets),
     ]
     for method in methods:
-        cells = [_cell(_numbers(mine, name, method)) for name in datasets]
+        found = [_numbers(mine, name, method) for name in datasets]
+        most = 1 if method == "skyline" else max(len(numbers) for numbers in found)  # the skyline knows no chance
+        cells = [_cell(numbers, most) for numbers in found]
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -113,12 +115,16 @@ def _numbers(rows: list[dict[str, str]], dataset: str, method: str) -> np.ndarra
     return np.array([[float(row["map"]), float(row["expected"])] for row in mine])
 
 
-def _cell(numbers: np.ndarray) -> str:
+def _cell(numbers: np.ndarray, most: int) -> str:
+    """Write the mean with its standard error, and the number of runs if others have more."""
     if len(numbers) == 0:
         return ""
-    error = numbers.std(axis=0, ddof=1) / np.sqrt(len(numbers)) if len(numbers) > 1 else np.zeros(2)
-    mean = numbers.mean(axis=0)
-    return f"{mean[0]:.3f} ± {error[0]:.3f} ({mean[1]:.3f} ± {error[1]:.3f})"
+    mean, runs = numbers.mean(axis=0), len(numbers)
+    if runs == 1 or not numbers.std(axis=0).any():
+        return f"{mean[0]:.3f} ({mean[1]:.3f})" + (", 1 run" if runs == 1 < most else "")
+    error = numbers.std(axis=0, ddof=1) / np.sqrt(runs)
+    fewer = f", {runs} runs" if runs < most else ""
+    return f"{mean[0]:.3f} ± {error[0]:.3f} ({mean[1]:.3f} ± {error[1]:.3f}){fewer}"
 
 
 def worse_than_logger(rows: list[dict[str, str]]) -> list[str]:
