@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: objective, adagrad, memory, starting, evaluation."""
+"""Run all benchmarks, or those named: objective, adagrad, memory, starting, evaluation, reading."""
 
 import importlib
 import sys
@@ -13,13 +13,20 @@ LIMITS = {
     "DR of a million rows / scipy X @ W": "≤ 4",
     "bootstrap, 1000 × a million rows, s": "≤ 10",
     "evaluation, peak memory / the log": "≤ 2",
+    "Parquet, poem / pyarrow": "≤ 3",
+    "Parquet, peak memory / the log": "≤ 3",
+    "CSV, poem / pyarrow": "≤ 3",
+    "JSON lines, poem / pyarrow": "≤ 2",
+    "VW text, thousand lines a second": "≥ 50",
+    "poem --help, s": "≤ 0.7",
+    "poem inspect of a million rows, s": "≤ 15",
 }
 
 
 def main(names: list[str]) -> None:
     """Print every figure beside the limit that it must keep to."""
     figures: dict[str, float] = {}
-    for name in names or ["starting", "memory", "objective", "adagrad", "evaluation"]:
+    for name in names or ["starting", "memory", "objective", "adagrad", "evaluation", "reading"]:
         figures |= importlib.import_module(f"benchmarks.{name}").run()
     print()
     for name, value in figures.items():

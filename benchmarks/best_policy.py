@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import poem
-from poem.policy import write_whole
+from poem.files import write_whole
 from poem.simulate import losses_of
 
 FIELDS = ("dataset", "loss", "run", "method", "expected", "map", "seconds", "learner")

@@ -11,9 +11,9 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import CheckpointError, PolicyFileError
+from poem.files import write_whole
 from poem.log import BanditLog
-from poem.matrix import is_sparse
-from poem.policy import Policy, load_policy, write_whole
+from poem.policy import Policy, load_policy
 from poem.version import VERSION
 
 
@@ -72,15 +72,9 @@ def _owner(path: Path) -> Any:
 
 def fingerprint(log: BanditLog, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:
     """Return a digest of everything that decides the outcome of a fit."""
-    about = {**settings, "poem": VERSION, "labels": log.labels, "feature_names": log.feature_names}
+    about = {**settings, "poem": VERSION}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
     for start in starts:
         digest.update(b"none" if start is None else np.ascontiguousarray(start).tobytes())
-    X = log.X
-    parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
-    for array in [*parts, log.y, log.loss, log.log_propensity, log.context]:
-        digest.update(str((array.dtype, array.shape)).encode())
-        digest.update(array)
-    if log.group is not None:
-        digest.update(repr(log.group.tolist()).encode())
+    digest.update(log.fingerprint().encode())
     return digest.hexdigest()

@@ -162,7 +162,7 @@ class Contest:
             if policy is None:
                 policy = self._made(training, number, recipe, threads, line)
                 self.kept.keep(number, policy)
-            problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"], None))
+            problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"]))
             if self.jury is not None:
                 rows.append(self.jury.folds[fold].rows(policy, threads))
             first = first or policy

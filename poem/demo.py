@@ -13,10 +13,11 @@ import numpy as np
 from poem.errors import DegenerateWarning, InputError
 from poem.estimators import IPS, SNIPS, Estimate
 from poem.evaluate import estimate
+from poem.files import write_whole
 from poem.fit import Fit, fit, warm_up
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.policy import Policy, constant_policy, uniform_policy, write_whole
+from poem.policy import Policy, constant_policy, uniform_policy
 from poem.simulate import simulate
 from poem.supervised import supervised
 from poem.text import aligned

@@ -5,10 +5,12 @@
     PoemError (Exception)
     ├── InputError (ValueError)          what was passed in cannot be used
     │   ├── LogError                     the log itself: NaN, propensities, lengths, labels
+    │   │   └── ReadError                a file that cannot be read as a log
     │   ├── LearningError                a valid log from which nothing can be learnt
     │   └── MismatchError                a policy and data that do not belong together
     ├── DatasetError                     a data set that is not known, not found or not what it should be
     ├── DownloadError                    a file that could not be fetched whole
+    ├── WriteError (OSError)             a file that could not be written; nothing of it was left
     ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
     ├── CheckpointError                  a checkpoint folder that belongs to another fit
     └── DegenerateError                  every candidate policy avoids the logged outputs
@@ -32,6 +34,10 @@ class LogError(InputError):
     """The log is malformed: NaN, bad propensities, lengths that differ, unknown labels."""
 
 
+class ReadError(LogError):
+    """A file that cannot be read as a log: empty, cut off, of another format, columns that are not there."""
+
+
 class LearningError(InputError):
     """The log is valid, but nothing can be learnt from it."""
 
@@ -46,6 +52,10 @@ class DatasetError(PoemError):
 
 class DownloadError(PoemError):
     """A file that could not be fetched whole."""
+
+
+class WriteError(PoemError, OSError):
+    """A file that could not be written: no space, no permission. Nothing of it was left."""
 
 
 class PolicyFileError(PoemError, ValueError):

@@ -316,6 +316,7 @@ class _Work:
             level=self.level,
             against=against,
             propensities=self.log.propensities,
+            outcome=self.log.outcome,
             skipped=tuple(part.name for part in parts if part.skipped),
         )
 

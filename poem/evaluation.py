@@ -53,6 +53,8 @@ class Evaluation:
     interval, level, against
         How the intervals were made, and what the differences are to.
     propensities : "logged" or "estimated"
+    outcome : "loss" or "reward"
+        What the log called it. Lines are always losses, a reward being a negated loss; text and plot show rewards.
     by_logger : dict of Evaluation
         For a log of several loggers, each one's rows judged alone.
     skipped : tuple of str
@@ -68,6 +70,7 @@ class Evaluation:
     against: str
     propensities: str = "logged"
     skipped: tuple[str, ...] = ()
+    outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
@@ -83,7 +86,7 @@ class Evaluation:
         head = (
             "policy",
             "estimator",
-            "loss",
+            self.outcome,
             f"{percent} interval",
             f"− {self.against}",
             "interval",
@@ -94,10 +97,10 @@ class Evaluation:
             (
                 line.policy,
                 line.estimator,
-                f"{line.value:.4g}",
-                _ends(line.low, line.high),
-                "" if np.isnan(line.difference) else f"{line.difference:+.4g}",
-                "" if np.isnan(line.difference) else _ends(line.difference_low, line.difference_high),
+                f"{self._shown(line.value):.4g}",
+                self._ends(line.low, line.high),
+                "" if np.isnan(line.difference) else f"{self._shown(line.difference):+.4g}",
+                "" if np.isnan(line.difference) else self._ends(line.difference_low, line.difference_high),
                 "" if np.isnan(line.probability_better) else f"{line.probability_better:.3f}",
                 "" if line.bias_bound == 0.0 else f"{line.bias_bound:.2g}",
             )
@@ -105,14 +108,22 @@ class Evaluation:
         ]
         low, high = self.logged.interval(self.level)
         text = [
-            f"logged loss {self.logged.value:.4g} {_ends(low, high)} over {self.logged.n:,} rows, "
-            f"{self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
+            f"logged {self.outcome} {self._shown(self.logged.value):.4g} {self._ends(low, high)} over "
+            f"{self.logged.n:,} rows, {self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
             aligned(head, rows),
         ]
         if self.skipped:
             text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
         return "\n".join(text)
+
+    def _shown(self, loss: float) -> float:
+        """Return a loss, or a difference of losses, as what the log called it."""
+        return 0.0 - loss if self.outcome == "reward" else loss
+
+    def _ends(self, low: float, high: float) -> str:
+        low, high = sorted((self._shown(low), self._shown(high)))
+        return f"[{low:.4g}, {high:.4g}]"
 
     def _estimated(self) -> str:
         return "; propensities estimated, not logged" if self.propensities == "estimated" else ""
@@ -151,6 +162,7 @@ class Evaluation:
             "level": self.level,
             "interval": self.interval,
             "against": self.against,
+            "outcome": self.outcome,
             "skipped": list(self.skipped),
             "propensities": self.propensities,
             "logged": asdict(self.logged),
@@ -169,27 +181,24 @@ class Evaluation:
         axes = figure.subplots()
         for position, line in enumerate(self.lines):
             colour = f"C{names.index(line.policy) % 10}"
-            reach = [[max(line.value - line.low, 0.0)], [max(line.high - line.value, 0.0)]]
+            value, (low, high) = self._shown(line.value), sorted((self._shown(line.low), self._shown(line.high)))
+            reach = [[max(value - low, 0.0)], [max(high - value, 0.0)]]
             bounded = np.isfinite(reach).all() and np.isfinite(line.value)
-            axes.errorbar(line.value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
+            axes.errorbar(value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
             if not bounded:
                 axes.axhline(position, color=colour, alpha=0.3, linewidth=6)
-        low, high = self.logged.interval(self.level)
+        low, high = sorted(map(self._shown, self.logged.interval(self.level)))
         if np.isfinite([low, high]).all():
             axes.axvspan(low, high, color="0.85", zorder=0)
-        axes.axvline(self.logged.value, color="0.4", linewidth=1, label="logged")
+        axes.axvline(self._shown(self.logged.value), color="0.4", linewidth=1, label="logged")
         axes.set_yticks(
             range(len(self.lines)), [f"{line.policy} ({line.verdict}): {line.estimator}" for line in self.lines]
         )
         axes.invert_yaxis()
-        axes.set(xlabel=f"loss, {100 * self.level:g} % interval{self._estimated()}")
+        axes.set(xlabel=f"{self.outcome}, {100 * self.level:g} % interval{self._estimated()}")
         axes.grid(axis="x", alpha=0.3)
         axes.legend(frameon=False)
         return figure
-
-
-def _ends(low: float, high: float) -> str:
-    return f"[{low:.4g}, {high:.4g}]"
 
 
 def _finite(value: Any) -> Any:

@@ -82,6 +82,11 @@ def checked_context(context: Any, n_contexts: int, n: int) -> IntArray:
     return array.astype(np.int64)
 
 
+def checked_time(time: Any, n: int) -> FloatArray:
+    """Return when each decision was made."""
+    return _vector(time, "time", n)
+
+
 def checked_group(group: Any, n: int, name: str = "group") -> AnyArray:
     """Return the group, or the logger, of each row."""
     array = np.asarray(group)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +34,7 @@ from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.result import Fit
-from poem.select import Table, choose, choose_safely
+from poem.select import Candidate, Table, choose, choose_safely
 from poem.structures import Structure
 from poem.training import Training
 
@@ -179,14 +180,9 @@ def fit(
         else:
             found = choose(candidates, guard)
         chosen = candidates[-1] if found is None else found
-        policy = chosen.policy
-        if again:
-            whole.prepare([chosen.recipe])
-            kept = kept.beginning_at(len(recipes) * len(splits))
-            (final,) = Contest([whole], None, [chosen.recipe], settings, kept, seed).run(line)
-            # If the same recipe goes wrong on all rows where it did not on a part of them, the part's policy is safer.
-            policy = policy if set(final.problems) - set(chosen.problems) else final.policy
-    return Fit(
+        kept = kept.beginning_at(len(recipes) * len(splits))
+        policy = _refitted(whole, chosen, settings, kept, seed, line) if again else chosen.policy
+    result = Fit(
         policy=policy,
         chosen=chosen,
         table=Table(candidates, chosen, confidence if safe else None),
@@ -200,7 +196,9 @@ def fit(
         fell_back=found is None,
         imitated=logging is None,
         refitted=policy is not chosen.policy,
+        outcome=log.outcome,
     )
+    return replace(result, policy=result.recorded(log))
 
 
 def _needs_model(judge: Estimator, recipes: Sequence[Recipe]) -> bool:
@@ -217,6 +215,16 @@ def _jury(
         if split.held is not None and split.units is not None
     ]
     return Jury(judge, folds, calibration) if folds else None
+
+
+def _refitted(
+    whole: Training, chosen: Candidate, settings: dict[str, Any], kept: Checkpoint, seed: int, line: Progress
+) -> Policy:
+    """Follow the chosen recipe on all rows."""
+    whole.prepare([chosen.recipe])
+    (final,) = Contest([whole], None, [chosen.recipe], settings, kept, seed).run(line)
+    # If the same recipe goes wrong on all rows where it did not on a part of them, the part's policy is safer.
+    return chosen.policy if set(final.problems) - set(chosen.problems) else final.policy
 
 
 def _progress(wanted: bool | None, total: int) -> Progress:

@@ -56,6 +56,11 @@ class FlooredPolicy:
         return self.policy.labels
 
     @property
+    def features(self) -> Any:
+        """How raw columns become features."""
+        return self.policy.features
+
+    @property
     def feature_names(self) -> Any:
         """The names of the features, if they have any."""
         return self.policy.feature_names

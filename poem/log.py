@@ -1,5 +1,6 @@
 """BanditLog: the arrays of one log of decisions, validated once and never changed."""
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -9,11 +10,13 @@ import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import InputError, LogError
-from poem.fields import checked_context, checked_group, checked_log_propensity, checked_loss
+from poem.features import Features
+from poem.fields import checked_context, checked_group, checked_log_propensity, checked_loss, checked_time
 from poem.matrix import Matrix, as_matrix, is_sparse
 from poem.outputs import Labels, encode
 
 Propensities = Literal["logged", "estimated", "missing"]
+Outcome = Literal["loss", "reward"]
 
 
 class BanditLog:
@@ -37,15 +40,21 @@ class BanditLog:
         Rows of one group (a user, a session) are not independent; splits keep them together.
     logger : (n,) array, optional
         Which of several logging policies chose each row; see :func:`poem.balanced`.
+    time : (n,) array of numbers, optional
+        When each decision was made, in seconds or as any growing number: what is held out can then be the latest.
     labels : sequence, optional
         All possible classes, or the names of the label columns. Found in ``y`` if not given.
     feature_names : sequence of str, optional
         Taken from a data frame if not given.
+    features : Features, optional
+        How ``X`` was made of raw columns; a policy that is learnt from this log then takes raw columns as well.
 
     Attributes
     ----------
-    X, y, loss, log_propensity, context, group, logger, labels, feature_names
+    X, y, loss, log_propensity, context, group, logger, time, labels, feature_names, features
         The same, checked; ``y`` as codes (0/1 columns, or positions in ``labels``).
+    outcome : "loss" or "reward"
+        What was passed; ``loss`` is the negated reward.
     propensities : "logged", "estimated" or "missing"
         Where ``log_propensity`` comes from.
     """
@@ -57,20 +66,26 @@ class BanditLog:
     context: IntArray
     group: AnyArray | None
     logger: AnyArray | None
+    time: FloatArray | None
     labels: Labels
     feature_names: tuple[str, ...] | None
+    features: Features | None
     propensities: Propensities
+    outcome: Outcome
 
     __slots__ = (
         "X",
         "context",
         "feature_names",
+        "features",
         "group",
         "labels",
         "log_propensity",
         "logger",
         "loss",
+        "outcome",
         "propensities",
+        "time",
         "y",
     )
 
@@ -86,8 +101,10 @@ class BanditLog:
         context: Any = None,
         group: Any = None,
         logger: Any = None,
+        time: Any = None,
         labels: Sequence[Any] | None = None,
         feature_names: Sequence[str] | None = None,
+        features: Features | None = None,
     ) -> None:
         names = None if feature_names is None else tuple(feature_names)
         matrix, names = as_matrix(X, names)
@@ -108,8 +125,11 @@ class BanditLog:
             context=frozen(checked_context(context, matrix.shape[0], n)),
             group=None if group is None else frozen(checked_group(group, n).copy()),
             logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
+            time=None if time is None else frozen(checked_time(time, n).copy()),
             labels=known,
             feature_names=names,
+            features=features,
+            outcome="loss" if reward is None else "reward",
         )
 
     def _set(self, **fields: Any) -> None:
@@ -158,7 +178,7 @@ class BanditLog:
         lines = [
             f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
             f"  output      {output}: {_shorten(self.labels)}",
-            f"  loss        mean {self.loss.mean():.4g}, from {self.loss.min():.4g} to {self.loss.max():.4g}",
+            f"  {self._about_outcome()}",
             f"  propensity  {self._about_propensities()}",
         ]
         if self.group is not None:
@@ -166,6 +186,10 @@ class BanditLog:
         if self.logger is not None:
             lines.append(f"  logger      {_shorten(np.unique(self.logger).tolist())}")
         return "\n".join(lines)
+
+    def _about_outcome(self) -> str:
+        values = self.loss if self.outcome == "loss" else 0.0 - self.loss
+        return f"{self.outcome:<10}  mean {values.mean():.4g}, from {values.min():.4g} to {values.max():.4g}"
 
     def _about_propensities(self) -> str:
         if self.propensities == "missing":
@@ -177,6 +201,23 @@ class BanditLog:
         """Return the same log with other propensities, and where they come from."""
         checked = checked_log_propensity(None, log_propensity, len(self))
         return self._with(log_propensity=frozen(checked), propensities=source)
+
+    def with_source(self, source: Propensities) -> "BanditLog":
+        """Return the same log with another word on where its propensities come from."""
+        return self._with(propensities=source)
+
+    def with_labels(self, labels: Sequence[Any]) -> "BanditLog":
+        """Return the same log with other names for its outputs."""
+        known = tuple(labels)
+        if len(known) != len(self.labels) or len(set(known)) != len(known):
+            raise InputError(f"{len(self.labels)} different labels are needed; found {_shorten(known)} ({len(known)}).")
+        return self._with(labels=known)
+
+    def with_features(self, features: Features) -> "BanditLog":
+        """Return the same log with the recipe that its features were made by."""
+        if features.width != self.n_features:
+            raise InputError(f"the recipe makes {features.width} features; the log has {self.n_features}.")
+        return self._with(features=features, feature_names=features.names())
 
     def with_groups(self, group: Any) -> "BanditLog":
         """Return the same log with other groups: rows of one group are not taken to be independent."""
@@ -214,7 +255,7 @@ class BanditLog:
         if len(chosen) == 0:
             raise LogError("the log is empty: no rows were taken. Take at least one row.")
         per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
-        named = {name: getattr(self, name) for name in ("group", "logger")}
+        named = {name: getattr(self, name) for name in ("group", "logger", "time")}
         return self._with(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
 
     def split(
@@ -242,6 +283,18 @@ class BanditLog:
         mask = held[unit]
         return self.take(~mask), self.take(mask)
 
+    def split_by_time(self, fraction: float) -> tuple["BanditLog", "BanditLog"]:
+        """Split into (earlier rows, the latest ``fraction`` of them): a test of whether what was learnt still holds."""
+        if self.time is None:
+            raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")
+        if not 0.0 < fraction < 1.0:
+            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for the latest quarter.")
+        begin = np.quantile(self.time, 1.0 - fraction, method="higher")
+        late = self.time >= begin
+        if late.all():
+            raise InputError("cannot split by time: all of the rows have the same time. Pass finer times.")
+        return self.take(~late), self.take(late)
+
     def shards(self, count: int) -> Iterator["BanditLog"]:
         """Yield up to ``count`` logs of neighbouring contexts; together they hold every row once."""
         if count < 1:
@@ -266,7 +319,7 @@ class BanditLog:
             name: frozen(np.concatenate([getattr(log, name) for log in logs]))
             for name in ("y", "loss", "log_propensity")
         }
-        for name in ("group", "logger"):
+        for name in ("group", "logger", "time"):
             columns = [getattr(log, name) for log in logs]
             per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
         X, context = _joined_contexts(logs)
@@ -285,6 +338,17 @@ class BanditLog:
         if len(first_rows) == self.n_contexts:
             return self
         return self._with(X=_frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that the log holds: the same for the same log in the same order."""
+        X = self.X
+        about = (self.labels, self.feature_names, self.outcome, None if self.group is None else self.group.tolist())
+        digest = hashlib.sha256(repr(about).encode())
+        parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
+        for array in [*parts, self.y, self.loss, self.log_propensity, self.context]:
+            digest.update(str((array.dtype, array.shape)).encode())
+            digest.update(array)
+        return digest.hexdigest()
 
     def units(self) -> IntArray:
         """Return which independent unit each row belongs to: its group, or its context if there are no groups."""
@@ -353,7 +417,10 @@ def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
             other.logger is not None,
             (first.logger is None) == (other.logger is None),
         ),
+        "times": (first.time is not None, other.time is not None, (first.time is None) == (other.time is None)),
+        "recipe of features": (first.features, other.features, first.features == other.features),
         "propensities": (first.propensities, other.propensities, first.propensities == other.propensities),
+        "outcome": (first.outcome, other.outcome, first.outcome == other.outcome),
     }
     for what, (one, two, same) in pairs.items():
         if not same:

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray
+from poem.arrow import as_table
 from poem.errors import LogError, MismatchError
 
 Matrix = Any  # FloatArray or scipy.sparse.csr_array: scipy's stubs have no common name for both
@@ -34,7 +35,7 @@ def as_matrix(X: Any, feature_names: tuple[str, ...] | None = None) -> tuple[Mat
 
 
 def _from_frame(frame: Any, expected: tuple[str, ...] | None) -> tuple[FloatArray, tuple[str, ...]]:
-    table = _arrow_table(frame)
+    table = as_table(frame)
     names = tuple(table.column_names)
     if len(set(names)) != len(names):
         raise LogError(f"the columns of X must have different names; found {list(names)[:8]}. Rename them.")
@@ -51,18 +52,6 @@ def _from_frame(frame: Any, expected: tuple[str, ...] | None) -> tuple[FloatArra
         matrix[:, position] = _numeric_column(table.column(position), name)
     _check_finite(matrix)
     return matrix, names
-
-
-def _arrow_table(frame: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        # An index is where a row came from, not a feature.
-        return pa.Table.from_pandas(frame, preserve_index=False) if hasattr(frame, "iloc") else pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
-        raise LogError(
-            f"X must be a numeric matrix or an Arrow data frame; found {type(frame).__name__} ({error})."
-        ) from error
 
 
 def _numeric_column(column: Any, name: str) -> AnyArray:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,8 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.errors import InputError, MismatchError, PolicyFileError
+from poem.features import Features
+from poem.files import write_whole
 from poem.floor import FlooredPolicy
 from poem.kernel import Threads, count_threads
 from poem.layout import SHARD_SCORES, Layout
@@ -42,6 +43,8 @@ class Policy:
     feature_names : tuple of str, optional
     training : dict
         How the policy was made, as plain data; it is saved with it.
+    features : Features, optional
+        How raw columns become features; a data frame that is passed as X then holds raw columns.
     """
 
     structure: Structure
@@ -50,6 +53,7 @@ class Policy:
     labels: Labels
     feature_names: tuple[str, ...] | None = None
     training: dict[str, Any] = field(default_factory=dict)
+    features: Features | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
@@ -161,8 +165,10 @@ class Policy:
         return np.concatenate([use(design.block(b.start, b.stop).scores(wide, k), b) for b in blocks])
 
     def _matrix(self, X: Any) -> Any:
-        named = self.feature_names if hasattr(X, "__arrow_c_stream__") else None
-        matrix, _ = as_matrix(X, named)
+        if self.features is not None and hasattr(X, "__arrow_c_stream__"):
+            matrix, _ = as_matrix(self.features.transform(X))
+        else:
+            matrix, _ = as_matrix(X, self.feature_names if hasattr(X, "__arrow_c_stream__") else None)
         self._check_width(matrix.shape[1])
         if matrix.shape[0] == 0:
             raise MismatchError("X has no rows. Pass at least one context.")
@@ -203,6 +209,7 @@ class Policy:
             "labels": list(self.labels),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "training": self.training,
+            "features": None if self.features is None else self.features.to_data(),
         }
         content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
         return write_whole(Path(path), content)
@@ -212,7 +219,7 @@ def uniform_policy(log: BanditLog) -> Policy:
     """Return the policy that gives every output of a log's kind the same probability."""
     structure = structure_of(log)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
-    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "uniform_policy"})
+    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "uniform_policy"}, log.features)
 
 
 def constant_policy(log: BanditLog, y: Any) -> Policy:
@@ -221,7 +228,7 @@ def constant_policy(log: BanditLog, y: Any) -> Policy:
     codes, _ = encode(np.asarray([y]), log.labels)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     weights[-1] = CERTAIN * structure.constant_scores(codes[0])
-    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"})
+    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"}, log.features)
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
@@ -264,10 +271,11 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
             raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
         structure = structure_from_name(about["structure"], weights.shape[1])
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
-        policy = Policy(structure, weights, about["intercept"], labels, names, about["training"])
+        features = None if about.get("features") is None else Features.from_data(about["features"])
+        policy = Policy(structure, weights, about["intercept"], labels, names, about["training"], features)
         _check_rebuilt(policy)
         return policy if about.get("floor") is None else _with_floor(policy, tensors["floor"], about["floor"])
-    except (KeyError, TypeError, ValueError, InputError, MismatchError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, InputError, MismatchError) as error:
         raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
 
 
@@ -285,6 +293,8 @@ def _check_rebuilt(policy: Policy) -> None:
         raise ValueError("training or intercept of a wrong type")
     if policy.n_features < 0 or (policy.feature_names is not None and len(policy.feature_names) != policy.n_features):
         raise ValueError(f"{policy.feature_names} for {policy.n_features} features")
+    if policy.features is not None and policy.features.width != policy.n_features:
+        raise ValueError(f"a recipe of {policy.features.width} features for {policy.n_features}")
 
 
 def _plain(value: Any) -> Any:
@@ -292,30 +302,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"cannot save a {type(value).__name__}")
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write a file so that it is there whole or not at all."""
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _blocks(length: int, k: int) -> Iterator[slice]:

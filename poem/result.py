@@ -1,9 +1,12 @@
 """What a fit found, and what it says of itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
 
 from poem.calibrate import Calibration
 from poem.estimators import Estimate
+from poem.log import BanditLog
 from poem.policy import Policy
 from poem.select import MEANING, Candidate, Table
 
@@ -42,6 +45,8 @@ class Fit:
     imitated : bool
         What it falls back on is an imitation of the logging policy, not the policy itself.
     refitted : bool
+    outcome : "loss" or "reward"
+        What the log called it, for :meth:`explain`; all figures are losses.
     """
 
     policy: Policy
@@ -57,6 +62,7 @@ class Fit:
     fell_back: bool = False
     imitated: bool = False
     refitted: bool = False
+    outcome: str = "loss"
 
     def __repr__(self) -> str:
         lines = [
@@ -81,20 +87,33 @@ class Fit:
         """Return in a few lines what was chosen, against what, the estimated gain, and the warnings."""
         chosen, count = self.chosen, len(self.table) - (self.sure is not None)  # without what is fallen back on
         after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
-        lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), one of {count} candidates{after}."]
+        among = f"one of {count} candidates" if count > 1 else "the only candidate"
+        lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), {among}{after}."]
         if self.fell_back:
             lines[0] = f"Chosen: none of {count} candidates. {self._fallback()}."
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
             low, high = chosen.gain.interval()
             lines += [
-                f"Against: a logged loss of {self.logged.value:.4g} on {self.n_validation:,} held-out rows"
-                f"{self._in_folds}; its own is estimated at {chosen.validation}.",
-                f"Gain: {-chosen.gain.value:.4g}, 95 % interval [{-high:.4g}, {-low:.4g}].",
+                f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
+                f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
+                f"Gain: {-chosen.gain.value:.4g}, 95 % interval [{-high:.4g}, {-low:.4g}]{self._surely()}.",
             ]
         rival = self._rival()
         if rival is not None and rival.validation is not None:
-            lines.append(f"Next: {rival.learner} (λ {rival.lam:.3g}), estimated at {rival.validation}.")
+            lines.append(f"Next: {rival.learner} (λ {rival.lam:.3g}), estimated at {self._estimate(rival.validation)}.")
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
+
+    def _surely(self) -> str:
+        """Say what the choice rests on: a one-sided bound, which may be above 0 where the two-sided interval is not."""
+        if not self.sure or self.confidence is None or self.chosen.gain is None:
+            return ""
+        return f"; above {-self.chosen.gain.upper(self.confidence):.4g} with {self.confidence:.0%} confidence"
+
+    def recorded(self, log: BanditLog) -> Policy:
+        """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
+        rows = [{name: _finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
+        record = {"candidates": rows, "explanation": self.explain().splitlines(), "log": log.fingerprint()}
+        return replace(self.policy, training={**self.policy.training, **record})
 
     def warnings(self) -> list[str]:
         """Return what should make one hesitate, in words."""
@@ -126,11 +145,26 @@ class Fit:
         if validation is not None and validation.units < UNITS:
             found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
         low, high = self.calibration.bounds
+        bounds = self._ends(low, high)
         if validation is not None and not low <= validation.value <= high:
-            found.append(f"the estimate is outside of [{low:.4g}, {high:.4g}], what losses can be: do not trust it")
+            found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
         if self.calibration.bounds_from == "data":
-            found.append(f"losses are taken to lie in [{low:.4g}, {high:.4g}], as in the log; pass loss_bounds= if not")
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; pass loss_bounds= if not")
         return found
+
+    @property
+    def _outcomes(self) -> str:
+        return "losses" if self.outcome == "loss" else "rewards"
+
+    def _shown(self, loss: float) -> float:
+        return loss if self.outcome == "loss" else 0.0 - loss
+
+    def _ends(self, low: float, high: float) -> str:
+        low, high = sorted((self._shown(low), self._shown(high)))
+        return f"[{low:.4g}, {high:.4g}]"
+
+    def _estimate(self, estimate: Estimate) -> str:
+        return f"{self._shown(estimate.value):.4g} {self._ends(*estimate.interval())}"
 
     def _poor_imitation(self) -> bool:
         """Return whether what was fallen back on is surely worse than the log."""
@@ -166,3 +200,8 @@ class Fit:
         ]
         confidence = self.confidence or 0.95
         return min(others, key=lambda one: one.gain.upper(confidence) if one.gain else 0.0, default=None)
+
+
+def _finite(value: Any) -> Any:
+    """Return what JSON can hold: None for what is unbounded."""
+    return None if isinstance(value, float) and not isfinite(value) else value

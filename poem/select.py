@@ -168,15 +168,13 @@ class Table(Sequence[Candidate]):
         )
 
 
-def find_problems(policy: Policy, contexts: Any, mean_weight: float, validation: Estimate | None) -> tuple[str, ...]:
+def find_problems(policy: Policy, contexts: Any, mean_weight: float) -> tuple[str, ...]:
     """Name the ways in which a policy is degenerate; ``contexts`` are some rows of X."""
     found = []
     if mean_weight < AVOIDS_BELOW:
         found.append(AVOIDS)
     if policy.variation(contexts) < IGNORES_BELOW:
         found.append(IGNORES)
-    if validation is not None and overfits(validation):
-        found.append(OVERFITS)
     return tuple(found)
 
 

@@ -194,6 +194,7 @@ class Training:
             self.log.labels,
             self.log.feature_names,
             training,
+            self.log.features,
         )
 
     def _risk(self, recipe: Recipe, start: FloatArray | None, threads: Threads) -> Risk:

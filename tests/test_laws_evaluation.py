@@ -291,7 +291,9 @@ def test_t_intervals_cover(name, outputs, weights, n):
         assert 0.93 <= share <= 0.999
 
 
-@pytest.mark.parametrize(("where", "name"), [(where, name) for where in TOO_FEW_ROWS for name in TOO_FEW_ROWS[where]])
+@pytest.mark.parametrize(
+    ("where", "name"), [(where, name) for where in TOO_FEW_ROWS for name in sorted(TOO_FEW_ROWS[where])]
+)
 def test_normal_intervals_do_not_cover_where_few_rows_count(where, name):
     by_normal = covered(name, *where, lambda value, stderr, _: normal(value, stderr, TAIL))
     by_t = covered(name, *where, lambda v, e, rows: student(v, e, min(rows, where[2]) - 1.0, TAIL))

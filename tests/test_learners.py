@@ -318,7 +318,7 @@ def test_a_start_that_no_learner_begins_from_is_refused(label_log, label_logger)
         poem.fit(label_log, learners="direct", start=label_logger)
 
 
-@pytest.mark.parametrize("start", ["a.poem", object(), poem.IPS()], ids=str)
+@pytest.mark.parametrize("start", ["a.poem", object(), poem.IPS()], ids=["path", "object", "estimator"])
 def test_a_start_of_no_kind_is_refused(label_log, start):
     with pytest.raises(poem.PoemError, match="start must be a policy or its weights"):
         poem.fit(label_log, start=start)

@@ -280,7 +280,9 @@ def test_logged_and_estimated_propensities_are_not_joined():
         poem.BanditLog.concat([log, a_log("classes", 60, logger=["a"] * 60)])
 
 
-@pytest.mark.parametrize("make", [lambda log: pickle.loads(pickle.dumps(log)), copy.deepcopy, copy.copy], ids=str)
+@pytest.mark.parametrize(
+    "make", [lambda log: pickle.loads(pickle.dumps(log)), copy.deepcopy, copy.copy], ids=["pickle", "deepcopy", "copy"]
+)
 def test_a_copied_log_keeps_where_propensities_come_from_and_who_logged(marked, make):
     again = make(marked)
     assert again.propensities == "estimated"

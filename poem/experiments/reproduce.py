@@ -15,8 +15,8 @@ from poem.experiments.schedule import run_all
 from poem.experiments.spec import ITEMS, SWEEPS, datasets_of, runs_for, table_logging
 from poem.experiments.summary import Results
 from poem.experiments.tables import Tables
+from poem.files import write_whole
 from poem.kernel import count_threads
-from poem.policy import write_whole
 from poem.version import VERSION
 
 

@@ -1,0 +1,129 @@
+"""Reading logs: against pyarrow's own reading of the same files, in processes of their own; and the commands."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+ROWS, NONZEROS, FEATURES, OUTPUTS = 1_000_000, 70, 30_438, 22
+VW_LINES, VW_FEATURES = 200_000, 20
+CHILD = """
+import json, sys, time
+import pyarrow as pa, pyarrow.csv, pyarrow.json, pyarrow.parquet
+from poem.readers import read_log
+
+def resident(key):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key))
+
+kind, path = sys.argv[1:3]
+read = {
+    "poem": read_log, "parquet": pa.parquet.read_table, "csv": pa.csv.read_csv, "jsonl": pa.json.read_json
+}[kind]
+if kind == "poem" and len(sys.argv) > 3:
+    read_log(sys.argv[3])  # kernels are loaded before the clock starts
+before, begin = resident("VmRSS"), time.perf_counter()
+found = read(path)
+seconds = time.perf_counter() - begin
+print(json.dumps({"seconds": seconds, "peak": resident("VmHWM") - before, "bytes": found.nbytes}))
+"""
+
+
+def run(rounds: int = 3) -> dict[str, float]:
+    """Print and return the figures of reading."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        figures = _parquet(place, rounds)
+        figures |= _text(place, rounds)
+        figures["VW text, thousand lines a second"] = _vw(place, rounds)
+    figures["poem --help, s"] = float(np.median([_seconds("--help") for _ in range(rounds + 2)]))
+    return figures
+
+
+def _child(kind: str, path: Path, *more: Path) -> dict[str, float]:
+    command = [sys.executable, "-c", CHILD, kind, str(path), *map(str, more)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def _seconds(*arguments: str) -> float:
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "poem", *arguments], check=False, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def _parquet(place: Path, rounds: int) -> dict[str, float]:
+    path = place / "log.parquet"
+    pq.write_table(_sparse_table(), path)
+    found = [(_child("poem", path), _child("parquet", path)) for _ in range(rounds)]
+    ours = [one for one, _ in found]
+    print(f"Parquet, a million rows × 70, s: poem {ours[0]['seconds']:.2f}, pyarrow {found[0][1]['seconds']:.2f}")
+    inspect = _seconds("inspect", str(path), "--quiet")
+    return {
+        "Parquet, poem / pyarrow": float(np.median([one["seconds"] / other["seconds"] for one, other in found])),
+        "Parquet, peak memory / the log": max(one["peak"] / one["bytes"] for one in ours),
+        "poem inspect of a million rows, s": inspect,
+    }
+
+
+def _sparse_table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    index = np.sort(rng.integers(0, FEATURES, (ROWS, NONZEROS), dtype=np.int32), axis=1) + np.arange(NONZEROS)
+    starts = np.arange(ROWS + 1, dtype=np.int32) * NONZEROS
+    return pa.table(
+        {
+            "features.index": pa.ListArray.from_arrays(starts, pa.array(index.ravel().astype(np.int32))),
+            "features.value": pa.ListArray.from_arrays(starts, pa.array(rng.random(ROWS * NONZEROS))),
+            "output": rng.integers(0, OUTPUTS, ROWS),
+            "loss": rng.random(ROWS),
+            "propensity": np.full(ROWS, 1.0 / OUTPUTS),
+        }
+    )
+
+
+def _text(place: Path, rounds: int) -> dict[str, float]:
+    """CSV and JSON lines of ten numbers and two categories a row."""
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {f"x{i}": rng.random(ROWS).round(6) for i in range(10)}
+        | {"device": np.array(["phone", "tablet", "desk"])[rng.integers(0, 3, ROWS)]}
+        | {"city": np.array([f"city {i}" for i in range(200)])[rng.integers(0, 200, ROWS)]}
+        | {"output": rng.integers(0, OUTPUTS, ROWS), "loss": rng.random(ROWS), "propensity": np.full(ROWS, 1 / OUTPUTS)}
+    )
+    pa.csv.write_csv(table, place / "log.csv")
+    with (place / "log.jsonl").open("w") as file:
+        for batch in table.to_batches(max_chunksize=10_000):
+            file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+    figures = {}
+    for kind, name in (("csv", "CSV"), ("jsonl", "JSON lines")):
+        whole, few = place / f"log.{kind}", place / f"few.{kind}"
+        few.write_text("".join(whole.read_text().splitlines(keepends=True)[:100]))
+        found = [(_child("poem", whole, few), _child(kind, whole)) for _ in range(rounds)]
+        figures[f"{name}, poem / pyarrow"] = float(np.median([a["seconds"] / b["seconds"] for a, b in found]))
+        print(f"{name}, a million rows, s: poem {found[0][0]['seconds']:.2f}, pyarrow {found[0][1]['seconds']:.2f}")
+    return figures
+
+
+def _vw(place: Path, rounds: int) -> float:
+    rng = np.random.default_rng(2)
+    path, few = place / "log.vw", place / "few.vw"
+    words = rng.integers(0, 5000, (VW_LINES, VW_FEATURES))
+    values = rng.random((VW_LINES, VW_FEATURES)).round(3)
+    lines = [
+        f"{1 + i % 4}:{i % 2}:0.25 |u " + " ".join(f"f{w}:{v}" for w, v in zip(ws, vs, strict=True)) + "\n"
+        for i, (ws, vs) in enumerate(zip(words.tolist(), values.tolist(), strict=True))
+    ]
+    path.write_text("".join(lines))
+    few.write_text("".join(lines[:100]))
+    seconds = [_child("poem", path, few)["seconds"] for _ in range(rounds)]
+    return VW_LINES / float(np.median(seconds)) / 1000.0
+
+
+if __name__ == "__main__":
+    print(run())

@@ -1,0 +1,84 @@
+"""Files that are there whole or not at all, and files that may be compressed."""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from poem.errors import InputError, ReadError, WriteError
+
+# What compressed files begin with; bz2's is followed by π, so that a column may be called BZh1.
+MAGIC = {"gzip": rb"\x1f\x8b\x08", "bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "zstd": rb"\x28\xb5\x2f\xfd"}
+COMPRESSED = (".gz", ".bz2", ".zst", ".zstd")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a temporary file beside ``path`` to write to; it takes its place when all went well, and goes if not."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
+    if path.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: it is a folder. Name a file.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write a file so that it is there whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+    return path
+
+
+def _cannot_write(path: Path, error: OSError) -> WriteError:
+    reason = error.strerror or str(error)
+    return WriteError(f"cannot write {str(path)!r}: {reason}. Nothing was left; check the space and the permissions.")
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def compression_of(path: Path) -> str | None:
+    """Return how a file is compressed, by its first bytes: what its name says may not be true."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    return next((name for name, magic in MAGIC.items() if re.match(magic, head)), None)
+
+
+def plain_name(path: Path) -> str:
+    """Return a file's name without the suffix of its compression."""
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def content_of(path: Path, most: int | None = None) -> bytes:
+    """Return what a file holds, or the first ``most`` bytes of it, decompressed."""
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(path, compression=compression_of(path)) as stream:
+            return bytes(stream.read(most))
+    except MemoryError as error:
+        raise ReadError(
+            f"{path.name} is larger than the memory. Split it into parts, or write it as Parquet."
+        ) from error
+    except (OSError, pa.ArrowException) as error:
+        raise ReadError(f"{path.name} cannot be read: {error}. It may be damaged or cut off; copy it again.") from error

@@ -1,0 +1,241 @@
+"""Parquet, the native format: a table whose metadata say which column is what."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import AnyArray
+from poem.arrow import Column, Table
+from poem.errors import InputError, ReadError
+from poem.features import Features
+from poem.features.kinds import Sparse, Vector
+from poem.files import compression_of, content_of, whole_file
+from poem.log import BanditLog
+from poem.matrix import is_sparse
+from poem.outputs import Labels
+from poem.readers.raw import UNITS, About, Origin, RawLog, Roles
+
+KEY, VERSION = b"poem", 1
+BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
+
+
+def read_table(path: Path) -> Table:
+    """Read a Parquet file into memory, in steps: decoded at once, it would need three times its memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else path
+        with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
+            return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+    except ReadError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        raise ReadError(
+            f"{path.name} is not a whole Parquet file: {_first_line(error)}. It may be cut off; copy or write it again."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+# ---- what is written beside the table --------------------------------------------------------------
+
+
+def with_about(raw: RawLog) -> RawLog:
+    """Return a raw log with what poem wrote into its table's metadata, if it did."""
+    metadata = raw.table.schema.metadata or {}
+    if KEY not in metadata:
+        return raw
+    try:
+        content = json.loads(metadata[KEY])
+        if content["format"] != "poem.log":
+            raise ValueError(f"format {content['format']!r}")
+        if int(content["version"]) > VERSION:
+            raise ReadError(f"{raw.origin.name} has log format {content['version']}; this poem reads up to {VERSION}.")
+        features, about = _features(content["features"]), _about(content["about"])
+        if about.encoded and (features is None or (about.recipe is not None and about.recipe.width != features.width)):
+            raise ValueError("the recipe does not fit the features")
+        return replace(
+            raw, roles=_roles(content["roles"]), labels=_labels(content["labels"]), features=features, about=about
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, ReadError):
+            raise
+        raise ReadError(f"{raw.origin.name} has broken metadata of poem ({error!r}). Write it again.") from error
+
+
+def _roles(content: dict[str, Any]) -> Roles:
+    fields: dict[str, Any] = {
+        role: tuple(value) if isinstance(value, list) else value for role, value in content.items()
+    }
+    for role, value in fields.items():
+        if role in ("context", "output"):
+            sound = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+        else:
+            sound = value in UNITS if role == "unit" else isinstance(value, str | None)
+        if not sound:
+            raise TypeError(f"the role {role!r} is {value!r:.80}")
+    return Roles(**fields)
+
+
+def _labels(content: Any) -> Labels | None:
+    if content is None:
+        return None
+    if not isinstance(content, list) or not all(isinstance(label, str | int | float) for label in content):
+        raise TypeError(f"the labels {content!r:.80}")
+    return tuple(content)
+
+
+def _features(content: Any) -> Features | None:
+    return None if content is None else Features.from_data(content)
+
+
+def _about(content: dict[str, Any]) -> About:
+    names = content["feature_names"]
+    return About(
+        encoded=bool(content["encoded"]),
+        estimated=bool(content["estimated"]),
+        missing=bool(content.get("missing", False)),
+        feature_names=None if names is None else tuple(map(str, names)),
+        recipe=_features(content["recipe"]),
+    )
+
+
+def _metadata(raw: RawLog) -> dict[bytes, bytes]:
+    about = raw.about
+    content = {
+        "format": "poem.log",
+        "version": VERSION,
+        "roles": asdict(raw.roles),
+        "labels": None if raw.labels is None else list(raw.labels),
+        "features": None if raw.features is None else raw.features.to_data(),
+        "about": {
+            "encoded": about.encoded,
+            "estimated": about.estimated,
+            "missing": about.missing,
+            "feature_names": None if about.feature_names is None else list(about.feature_names),
+            "recipe": None if about.recipe is None else about.recipe.to_data(),
+        },
+    }
+    return {KEY: json.dumps(content, ensure_ascii=False).encode()}
+
+
+# ---- writing ---------------------------------------------------------------------------------------
+
+
+def write_raw(raw: RawLog, path: Path) -> Path:
+    """Write a raw log with its roles; the file is there whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept = [name for name in raw.table.column_names if name in {*raw.roles.taken(), *raw.roles.context}]
+    table = raw.table.select(kept).replace_schema_metadata(_metadata(raw))
+    try:
+        with whole_file(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the log cannot be written as Parquet: {_first_line(error)}. Leave out columns of rare types (--ignore)."
+        ) from error
+    return path
+
+
+def raw_of(log: BanditLog) -> RawLog:
+    """Return a log as a table of its features, from which an equal log is read."""
+    import pyarrow as pa
+
+    first = _first_rows(log)
+    columns: dict[str, Any] = {"output": _outputs(log)}
+    columns[log.outcome] = pa.array(-log.loss if log.outcome == "reward" else log.loss)
+    if log.propensities != "missing":
+        columns["log_propensity"] = pa.array(log.log_propensity)
+    for name in ("group", "time", "logger"):
+        if getattr(log, name) is not None:
+            columns[name] = _names(log, name)
+    if first is not None:
+        columns["context_id"] = pa.array(log.context)
+    context, kind = _contexts(log, first)
+    there = {role: role for role in ("loss", "reward", "group", "time", "logger", "context_id") if role in columns}
+    logged = None if log.propensities == "missing" else "log_propensity"
+    roles = Roles(output=("output",), propensity=logged, unit="log", context=tuple(context), **there)
+    estimated, missing = log.propensities == "estimated", log.propensities == "missing"
+    about = About(True, estimated, missing, log.feature_names, log.features)
+    table = pa.table(columns | context)
+    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about)
+
+
+def _first_rows(log: BanditLog) -> AnyArray | None:
+    """Return a mask of the rows that are the first of their contexts; None if each row has a context of its own."""
+    if log.n_contexts == len(log) and np.array_equal(log.context, np.arange(len(log))):
+        return None
+    first = np.zeros(len(log), dtype=bool)
+    first[np.unique(log.context, return_index=True)[1]] = True
+    return first
+
+
+def _names(log: BanditLog, name: str) -> Column:
+    import pyarrow as pa
+
+    try:
+        return pa.array(getattr(log, name))
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise InputError(
+            f"the {name} cannot be written as Parquet ({_first_line(error)}). Convert it to plain strings or numbers."
+        ) from error
+
+
+def _outputs(log: BanditLog) -> Column:
+    import pyarrow as pa
+
+    labels = _one_type(log.labels)
+    if log.y.ndim == 1:
+        return labels.take(pa.array(log.y))
+    rows, codes = np.nonzero(log.y)
+    starts = np.searchsorted(rows, np.arange(len(log) + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(starts, labels.take(pa.array(codes)))
+
+
+def _one_type(labels: Any) -> Any:
+    """Return labels as an Arrow array; where they are of several types, or of more than 64 bits, as strings."""
+    import pyarrow as pa
+
+    kinds = {type(label) for label in labels}
+    texts = [str(label) for label in labels]
+    if len(set(texts)) < len(texts):
+        raise InputError("labels that differ only in their types, such as 1 and '1', cannot be written. Rename them.")
+    try:
+        return pa.array(labels if len(kinds) == 1 and kinds <= {int, float, str} else texts)
+    except OverflowError:
+        return pa.array(texts)
+    except UnicodeEncodeError as error:
+        raise InputError(f"a label cannot be written as UTF-8 ({error}). Rename it.") from error
+
+
+def _contexts(log: BanditLog, first: AnyArray | None) -> tuple[dict[str, Any], Sparse | Vector]:
+    """Return the columns of features, in the first row of each context only, and how they are read."""
+    X = log.X if first is None else log.X[log.context[first]]
+    if not is_sparse(X):
+        starts = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
+        column = _lists(starts, np.ascontiguousarray(X).ravel(), first)
+        return {"features": column}, Vector("features", log.n_features)
+    lists = {"features.index": _lists(X.indptr, X.indices, first), "features.value": _lists(X.indptr, X.data, first)}
+    return lists, Sparse("features.index", "features.value", log.n_features)
+
+
+def _lists(starts: AnyArray, values: AnyArray, first: AnyArray | None) -> Column:
+    """Return one list for each row; rows that are not the first of their context have none."""
+    import pyarrow as pa
+
+    mask = None
+    if first is not None:
+        begin = np.zeros(len(first) + 1, dtype=np.int64)
+        np.cumsum(first, out=begin[1:])
+        starts, mask = starts[begin], pa.array(~first)
+    wide = len(values) >= 2**31
+    kind, number = (pa.LargeListArray, np.int64) if wide else (pa.ListArray, np.int32)
+    return kind.from_arrays(pa.array(starts.astype(number)), pa.array(values), mask=mask)
