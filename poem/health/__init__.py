@@ -1,0 +1,6 @@
+"""Is a log fit for learning? A verdict in words, with reasons and what to do."""
+
+from poem.health.finding import Finding, Health
+from poem.health.inspection import inspect
+
+__all__ = ["Finding", "Health", "inspect"]

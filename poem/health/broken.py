@@ -1,0 +1,241 @@
+"""Which rows of a raw log are broken: outputs, losses, times and contexts."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import AnyArray, BoolArray, FloatArray
+from poem.arrow import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
+from poem.errors import ReadError
+from poem.features import Features
+from poem.health.finding import Finding, Topic, Verdict, counted, percent
+from poem.outputs import Labels
+from poem.readers.checked import times_of
+from poem.readers.raw import RawLog
+
+SOME_BAD = 0.01  # the share of broken rows above which they are no accident of a few
+
+MEND = "Drop such rows or mend the logging."
+
+
+@dataclass
+class Sound:
+    """The rows that can be used, while they are looked for; ``bad`` rows cannot.
+
+    ``bad_context`` are those whose features (the columns ``context``) are broken, ``findings`` what is wrong, and
+    ``changed`` are columns of strings that turned out to hold numbers.
+    """
+
+    raw: RawLog
+    bad: BoolArray
+    bad_context: BoolArray
+    context: tuple[str, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    changed: dict[str, FloatArray] = field(default_factory=dict)
+
+    @staticmethod
+    def start(raw: RawLog) -> "Sound":
+        """Begin with all rows."""
+        n = raw.table.num_rows
+        return Sound(raw, np.zeros(n, dtype=bool), np.zeros(n, dtype=bool))
+
+    def note(
+        self, topic: Topic, name: str, bad: BoolArray, what: str, advice: str = MEND, usable: bool = False
+    ) -> None:
+        """Leave rows out, unless they are usable, and say how many, which is the first of them, and what to do.
+
+        ``what`` begins with a verb in the plural.
+        """
+        if not bad.any():
+            return
+        self.bad |= bad & (not usable)
+        count, first = int(bad.sum()), int(np.flatnonzero(bad)[0])
+        share = "" if count < 2 else f", {percent(count / len(bad))}"
+        verb, rest = what.split(" ", 1)
+        verb = verb if count > 1 else {"have": "has"}.get(verb, f"{verb}s")
+        where = f"{'' if count == 1 else 'the first: '}{self.place(first)}{share}"
+        text = f"{counted(count, 'row')} {verb} {rest} ({where})"
+        # Rows without a time or a logger can be spared; without an output, loss or context there is no log.
+        much = count > SOME_BAD * len(bad) and topic not in ("time", "groups")
+        verdict: Verdict = "unfit" if topic == "propensities" or much else "with care"
+        self.findings.append(Finding(topic, name, float(count), verdict, text, advice))
+
+    def say(self, topic: Topic, name: str, verdict: Verdict, text: str, advice: str) -> None:
+        """Add a finding that is about a whole column."""
+        self.findings.append(Finding(topic, name, None, verdict, text, advice))
+
+    def place(self, row: int) -> str:
+        """Name a row."""
+        return self.raw.origin.place(row)
+
+    def column(self, name: str) -> Column:
+        """Return a column of the table."""
+        return self.raw.table.column(name)
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column as numbers, NaN where there is none; strings are read as far as they can be."""
+        column = self.column(name)
+        if is_number(column.type):
+            return floats(column)
+        if is_list(column.type) or not is_text(column.type):
+            return np.full(len(column), np.nan)
+        codes, distinct = coded(strings(column))
+        values = np.array([_parsed(value) for value in distinct.to_pylist()] + [np.nan])[codes]
+        self.changed[name] = values
+        return values
+
+    def assign(self, **roles: Any) -> None:
+        """Change what is known of the columns; None is for one that cannot be used."""
+        self.raw = replace(self.raw, roles=replace(self.raw.roles, **roles))
+
+
+def _parsed(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+# ---- outputs and losses ---------------------------------------------------------------------------
+
+
+def check_outputs(sound: Sound, labels: Labels | None) -> None:
+    """Find rows whose output is empty, or none of those that are known."""
+    names = sound.raw.roles.output
+    if len(names) > 1:
+        odd = np.zeros(len(sound.bad), dtype=bool)
+        for name in names:
+            values = sound.numbers(name)
+            odd |= (values != 0.0) & (values != 1.0)
+        sound.note("outputs", "odd outputs", odd, "have something else than 0 or 1 in a column of output")
+        return
+    column = sound.column(names[0])
+    flat = flattened(column) if is_list(column.type) else column
+    row = np.repeat(np.arange(len(column)), lengths(column)) if is_list(column.type) else np.arange(len(column))
+    if not (is_text(flat.type) or is_number(flat.type)):
+        return  # what such a column holds is said when the log is made
+    codes, distinct = coded(flat)
+    values = distinct.to_pylist()
+    empty = np.array([value is None or value != value for value in values] + [True])
+    _note_entries(sound, "empty outputs", row[empty[codes]], "have an empty output")
+    if labels is not None:
+        known = {*map(str, labels), *(str(float(label)) for label in labels if isinstance(label, int))}
+        unknown = np.array([str(value) not in known for value in values] + [False]) & ~empty
+        what = f"have an output that is none of the {len(labels)} known ones"
+        _note_entries(sound, "unknown outputs", row[unknown[codes]], what, "Drop such rows, or name all outputs.")
+
+
+def _note_entries(sound: Sound, name: str, rows: AnyArray, what: str, advice: str = MEND) -> None:
+    bad = np.zeros(len(sound.bad), dtype=bool)
+    bad[rows] = True
+    sound.note("outputs", name, bad, what, advice)
+
+
+def check_losses(sound: Sound) -> None:
+    """Find rows without a loss, or reward."""
+    name = sound.raw.roles.loss if sound.raw.roles.loss is not None else sound.raw.roles.reward
+    assert name is not None
+    word = "loss" if sound.raw.roles.loss is not None else "reward"
+    sound.note(
+        "loss",
+        f"missing {word}",
+        ~np.isfinite(sound.numbers(name)),
+        f"have no {word}: empty, NaN, infinite or no number",
+    )
+
+
+# ---- who, when, and contexts ----------------------------------------------------------------------
+
+
+def check_who_and_when(sound: Sound) -> None:
+    """Find rows without a time or a logger, and columns that are no use at all."""
+    for role in ("time", "logger", "group"):
+        name = getattr(sound.raw.roles, role)
+        if name is None:
+            continue
+        topic: Topic = "time" if role == "time" else "groups"
+        empty = _empty(sound.column(name))
+        if empty.all() or not _is_usable(sound.raw, role, empty):
+            text = (
+                f"column {name!r}, the {role}, is empty or cannot be read ({sound.column(name).type}); it is not used"
+            )
+            sound.say(topic, f"no {role}", "with care", text, "Mend it, or name another one.")
+            sound.assign(**{role: None})
+        elif role != "group":  # rows without a group are groups of their own
+            sound.note(topic, f"missing {role}", empty, f"have no {role}")
+
+
+def _empty(column: Column) -> BoolArray:
+    empty = np.array(column.is_null().to_numpy(), dtype=bool)
+    return empty | ~np.isfinite(floats(column)) if is_number(column.type) else empty
+
+
+def _is_usable(raw: RawLog, role: str, empty: BoolArray) -> bool:
+    """Try what reading the log will do."""
+    import pyarrow as pa
+
+    column = raw.table.column(getattr(raw.roles, role))
+    if role != "time" or is_number(column.type):
+        return not is_list(column.type)
+    there = raw.table.select([raw.roles.time]).filter(pa.array(~empty))
+    try:
+        times_of(replace(raw, table=there))
+    except ReadError:
+        return False
+    return True
+
+
+def check_contexts(sound: Sound, recipe: Features | None) -> None:
+    """Find rows whose features are missing or infinite."""
+    wanted = sound.raw.roles.context if recipe is None else recipe.columns
+    sound.context = tuple(name for name in wanted if name in sound.raw.table.column_names)
+    bad = np.zeros(len(sound.bad), dtype=bool)
+    worst, count = "", 0
+    for name in sound.context:
+        here = _broken(sound.column(name))
+        bad |= here
+        if int(here.sum()) > count:
+            worst, count = name, int(here.sum())
+    bad = _wherever_seen(sound, bad)
+    sound.bad_context = bad
+    advice = "Impute them, or leave the column out (--ignore)."
+    sound.note("contexts", "broken contexts", bad, f"lack a number of the context, most often {worst!r}", advice)
+
+
+def _broken(column: Column) -> BoolArray:
+    """Tell which rows of a column of numbers, or of lists of them, hold something that is none."""
+    n = len(column)
+    if is_number(column.type):
+        return ~np.isfinite(floats(column))
+    if not is_list(column.type) or not is_number(column.type.value_type):
+        return np.zeros(n, dtype=bool)  # a category that is missing is a category of its own
+    odd = _odd_entries(flattened(column))
+    bad = np.zeros(n, dtype=bool)
+    if len(odd):
+        bad[np.searchsorted(np.cumsum(lengths(column)), odd, side="right")] = True
+    return bad
+
+
+def _odd_entries(flat: Column) -> AnyArray:
+    """Return which numbers are missing or infinite; in the common case without an array of flags."""
+    if not flat.null_count:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not _is_floating(flat) or all(np.isfinite(chunk.to_numpy().sum()) for chunk in flat.chunks):
+                return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(~np.isfinite(floats(flat)))
+
+
+def _is_floating(column: Column) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_floating(column.type))
+
+
+def _wherever_seen(sound: Sound, bad: BoolArray) -> BoolArray:
+    """Return all rows of the contexts whose features, in the first row that saw them, are broken."""
+    name = sound.raw.roles.context_id
+    if name is None or not bad.any():
+        return bad
+    _, first, context = np.unique(sound.numbers(name), return_index=True, return_inverse=True)
+    return np.asarray(bad[first][context])

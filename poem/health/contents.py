@@ -1,0 +1,215 @@
+"""What is in a log: rows, contexts, features, outputs and losses."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray
+from poem.arrow import Column, is_list, is_number, is_text
+from poem.bound import MIN_ROWS
+from poem.health.facts import Facts
+from poem.health.finding import Finding, Verdict, counted, listed, percent, shortened
+from poem.matrix import is_sparse
+from poem.readers.raw import RawLog
+
+FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
+COMMON = 0.01  # the share of rows from which a loss is worth naming
+FEW_VALUES = 20  # distinct losses, up to which the rare ones are events and not outliers
+HEAVY_ROWS = 0.001  # the share of rows …
+HEAVY_SHARE = 0.5  # … that should not make up so much of the variance of the loss
+ID_SAMPLE = 1000  # rows that tell whether a whole column is worth a look
+
+
+def rows(facts: Facts, total: int) -> Iterator[Finding]:
+    """Say how many rows there are; below MIN_ROWS the theory has nothing to say, and poem.fit refuses."""
+    n = len(facts.log)
+    left_out = "" if n == total else f"; {total - n:,} of {total:,} are left out of what follows"
+    verdict: Verdict = "fit" if n >= MIN_ROWS else "unfit"
+    text = f"{counted(n, 'row')}{' that can be used' if left_out else ''}{left_out}"
+    yield Finding("rows", "rows", float(n), verdict, text, f"Learning needs at least {MIN_ROWS} rows. Collect more.")
+
+
+def contexts(facts: Facts) -> Iterator[Finding]:
+    """Say how many different contexts there are. Learning needs some; that they repeat is no fault."""
+    n, distinct = len(facts.log), facts.n_contexts
+    if distinct == 1:
+        text = "all rows have one and the same context: a policy can learn which output is best, not for whom"
+        advice = "If there should be features, check which columns are the context (--context)."
+        yield Finding("contexts", "contexts", 1.0, "with care", text, advice)
+        return
+    repeat = f"{percent(1.0 - distinct / n)} of the rows repeat one" if distinct < n else "none is seen twice"
+    yield Finding("contexts", "contexts", float(distinct), "fit", f"{distinct:,} different contexts; {repeat}")
+
+
+# ---- features -------------------------------------------------------------------------------------
+
+
+def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
+    """Say what the features are, which of them say nothing, and which say too much."""
+    log = facts.log
+    non_zeros = facts.column_counts.sum() / max(1, log.n_contexts)
+    kind = f"sparse, {non_zeros:.1f} non-zeros a context" if is_sparse(log.X) else "dense"
+    recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
+    yield Finding("features", "features", float(log.n_features), "fit", f"{log.n_features:,} features ({kind}){recipe}")
+    names = _raw_suspects(raw) if raw is not None and not raw.about.encoded else _suspects(facts)
+    if names[0]:
+        text = f"{counted(len(names[0]), 'column')} never {_verb(names[0], 'changes')}: {listed(names[0])}"
+        yield Finding("features", "constant features", float(len(names[0])), "fit", text)
+    if names[1]:
+        text = f"{counted(len(names[1]), 'column')} {_verb(names[1], 'looks')} like an id, different in each row: "
+        advice = "A policy would learn them by heart. Leave them out (--ignore), or name them as group or time."
+        yield Finding("features", "ids", float(len(names[1])), "with care", text + listed(names[1]), advice)
+
+
+def _verb(names: list[str], one: str) -> str:
+    return one if len(names) == 1 else one[:-1]
+
+
+def _raw_suspects(raw: RawLog) -> tuple[list[str], list[str]]:
+    """Return the columns of one value, and those of whole numbers or strings that are different in each row."""
+    import pyarrow.compute as pc
+
+    constant, ids = [], []
+    n = raw.table.num_rows
+    for name in raw.roles.context:
+        column = raw.table.column(name)
+        if is_list(column.type) or not (is_number(column.type) or is_text(column.type)):
+            continue
+        sample = column.slice(0, ID_SAMPLE)
+        distinct = pc.count_distinct(sample, mode="all").as_py()
+        if distinct == 1 and pc.count_distinct(column, mode="all").as_py() == 1:
+            constant.append(name)
+        elif _all_differ(distinct, len(sample)) and _may_be_id(column) and pc.count_distinct(column).as_py() == n:
+            ids.append(name)
+    return constant, ids
+
+
+def _all_differ(distinct: int, n: int) -> bool:
+    return distinct == n and n >= MIN_ROWS
+
+
+def _may_be_id(column: Column) -> bool:
+    import pyarrow as pa
+
+    return is_text(column.type) or bool(pa.types.is_integer(column.type))
+
+
+def _suspects(facts: Facts) -> tuple[list[str], list[str]]:
+    """Return the same for the columns of X; in a sparse one, hashed or numbered features may well be unused."""
+    X, names = facts.log.X, facts.log.feature_names
+    if is_sparse(X):
+        return [], []
+    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0)).tolist()
+    ids = [column for column in range(X.shape[1]) if _is_id(X[:, column])]
+    return _named(constant, names), _named(ids, names)
+
+
+def _is_id(values: FloatArray) -> bool:
+    for part in (values[:ID_SAMPLE], values):  # a sample settles it for nearly every column
+        if np.any(part != np.floor(part)) or not _all_differ(len(np.unique(part)), len(part)):
+            return False
+    return True
+
+
+def _named(columns: Iterable[int], names: tuple[str, ...] | None) -> list[str]:
+    return [str(column) if names is None else names[column] for column in columns]
+
+
+# ---- outputs --------------------------------------------------------------------------------------
+
+
+def outputs(facts: Facts) -> Iterator[Finding]:
+    """Say what was chosen how often. What was never or hardly ever tried cannot be learnt."""
+    kinds = int(np.count_nonzero(facts.counts))
+    if kinds == 1:
+        text = (
+            f"every row has the same output, {facts.name_of(int(np.argmax(facts.counts)))}: nothing to compare it with"
+        )
+        yield Finding("outputs", "outputs", 1.0, "unfit", text, "Log with some randomness.")
+        return
+    if facts.are_sets:
+        yield from _label_sets(facts, kinds)
+    else:
+        yield from _classes(facts)
+
+
+def _classes(facts: Facts) -> Iterator[Finding]:
+    counts, labels, n = facts.counts, facts.log.labels, len(facts.log)
+    most, least = int(np.argmax(counts)), int(np.argmin(np.where(counts > 0, counts, n + 1)))
+    text = (
+        f"one of {len(labels)} classes; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
+        f"the rarest logged one {labels[least]!r} in {percent(counts[least] / n)}"
+    )
+    yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
+    yield from _rare(facts, counts, "class")
+
+
+def _label_sets(facts: Facts, kinds: int) -> Iterator[Finding]:
+    n, labels = len(facts.log), facts.log.labels
+    chosen = facts.log.y.sum(axis=0, dtype=np.int64)
+    most, least = int(np.argmax(chosen)), int(np.argmin(np.where(chosen > 0, chosen, n + 1)))
+    text = (
+        f"sets of {len(labels)} labels, {chosen.sum() / n:.2g} in the mean, {kinds:,} different ones; the commonest "
+        f"label {labels[most]!r} in {percent(chosen[most] / n)} of the rows, the rarest logged one {labels[least]!r} "
+        f"in {percent(chosen[least] / n)}"
+    )
+    yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
+    yield from _rare(facts, chosen, "label")
+    always = [labels[j] for j in np.flatnonzero(chosen == n)]
+    if always:
+        text = f"{counted(len(always), 'label')} in every single row: {listed(always)}"
+        advice = "Nothing is known of leaving them out; let policies keep them."
+        yield Finding("outputs", "always logged", float(len(always)), "with care", text, advice)
+
+
+def _rare(facts: Facts, number: IntArray, what: str) -> Iterator[Finding]:
+    labels = facts.log.labels
+    never = [labels[j] for j in np.flatnonzero(number == 0)]
+    seldom = [labels[j] for j in np.flatnonzero((number > 0) & (number < FEW_ROWS))]
+    if never:
+        text = f"{len(never):,} of {len(labels):,} outputs known but never logged: {listed(never)}"
+        advice = "The log cannot say what they would cost. Leave them out, or log some rows of them."
+        yield Finding("outputs", "never logged", float(len(never)), "with care", text, advice)
+    if seldom:
+        text = f"{counted(len(seldom), what)} with fewer than {FEW_ROWS} rows: {listed(seldom)}"
+        advice = "Next to nothing can be learnt about them."
+        yield Finding("outputs", "rarely logged", float(len(seldom)), "with care", text, advice)
+
+
+# ---- losses ---------------------------------------------------------------------------------------
+
+
+def loss(facts: Facts) -> Iterator[Finding]:
+    """Say what the losses, or rewards, are. One value tells nothing apart; a few huge ones tell everything."""
+    word = facts.log.outcome
+    values = facts.log.loss if word == "loss" else 0.0 - facts.log.loss
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) == 1:
+        text = f"every row has the same {word}, {distinct[0]:g}: no output can be told to be better than another"
+        yield Finding("loss", word, float(distinct[0]), "unfit", text, f"Check that the right column is the {word}.")
+        return
+    common = int(np.argmax(counts))
+    share = counts[common] / len(values)
+    usual = f"{percent(share)} of the rows have {distinct[common]:.4g}"
+    usual = usual if share >= COMMON else f"{len(distinct):,} different values"
+    text = f"{word}: mean {values.mean():.4g}, from {distinct[0]:.4g} to {distinct[-1]:.4g}; {usual}"
+    yield Finding("loss", word, float(values.mean()), "fit", text)
+    yield from _outliers(facts, values, len(distinct), word)
+
+
+def _outliers(facts: Facts, values: FloatArray, distinct: int, word: str) -> Iterator[Finding]:
+    heaviest = max(1, int(HEAVY_ROWS * len(values)))
+    if distinct <= FEW_VALUES or len(values) <= 10 * FEW_ROWS:
+        return
+    squares = (values - np.median(values)) ** 2
+    top = np.argpartition(squares, len(squares) - heaviest)[len(squares) - heaviest :]
+    share = float(squares[top].sum() / squares.sum())
+    if share <= HEAVY_SHARE:
+        return
+    row = int(top[np.argmax(squares[top])])
+    text = (
+        f"{counted(heaviest, 'row')} of {len(values):,} make up {percent(share)} of the variance of the {word} "
+        f"(the farthest: {values[row]:.4g}, {facts.place(row)})"
+    )
+    advice = f"If these are mistakes, mend them; if not, cap or transform the {word}: it is scaled by its extremes."
+    yield Finding("loss", "outliers", share, "with care", text, advice)

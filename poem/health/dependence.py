@@ -1,0 +1,92 @@
+"""Rows that are not independent: duplicates and groups."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from poem.arrays import AnyArray, BoolArray
+from poem.health.facts import Facts, mixed, numbered
+from poem.health.finding import Finding, Verdict, counted, percent
+
+MANY_EQUAL = 0.01  # the share of rows above which duplicates are no accident
+SURELY = 4.0  # standard errors above what chance explains
+FEW_UNITS = 30  # independent units below which no interval is worth much
+LARGE_GROUP = 0.2  # the share of the rows of one group above which it decides alone
+
+
+def duplicates(facts: Facts) -> Iterator[Finding]:
+    """Say how many rows repeat another one in full, and whether chance explains it.
+
+    In a log with few contexts and losses of 0 or 1 equal rows are nothing odd. But of two rows in one context (and at
+    one time) the second has the output of the first with the probability p: what is more than that was copied,
+    or was not drawn anew. Duplicates make intervals too narrow, and stand on both sides of a split.
+    """
+    same_place, same_row = _neighbours(facts)
+    share = float(np.mean(same_row)) if len(same_row) else 0.0
+    many = share > MANY_EQUAL and _beyond_chance(facts, same_place, same_row)
+    if not many:
+        chance = "" if share == 0.0 else ", no more than chance explains" if share > MANY_EQUAL else ""
+        text = f"{percent(share)} of the rows repeat another one in full{chance}"
+        yield Finding("duplicates", "duplicates", share, "fit", text)
+        return
+    text = f"{percent(share)} of the rows repeat another one in full, far more than chance explains"
+    advice = "Drop the copies; if decisions were kept for a user or session and not drawn anew, name it as --group."
+    yield Finding("duplicates", "duplicates", share, "with care", text, advice)
+
+
+def _where(facts: Facts) -> list[AnyArray]:
+    log = facts.log
+    group = [] if log.group is None else [numbered(log.group)]
+    return [facts.context, *([] if log.time is None else [log.time]), *group]
+
+
+def _neighbours(facts: Facts) -> tuple[AnyArray, BoolArray]:
+    """Return the rows that follow another one in the same context and time, and which rows repeat one in full."""
+    log = facts.log
+    place = mixed(_where(facts))
+    p = [log.log_propensity] if facts.has_propensities else []
+    whole = mixed([place, facts.code, log.loss, *p])
+    repeated = np.ones(len(log), dtype=bool)
+    repeated[np.unique(whole, return_index=True)[1]] = False
+    order = np.argsort(place, kind="stable")
+    follows = np.flatnonzero(place[order][1:] == place[order][:-1])
+    return np.stack([order[follows], order[follows + 1]]), repeated
+
+
+def _beyond_chance(facts: Facts, pairs: AnyArray, repeated: BoolArray) -> bool:
+    if not facts.has_propensities:
+        return facts.log.time is not None  # chance is not known; at one moment copies are likelier than chance
+    first, second = pairs
+    p = np.exp(facts.log.log_propensity[first])
+    excess = float(np.sum(facts.code[first] == facts.code[second])) - float(p.sum())
+    spread = float(np.sqrt(max(float((p * (1.0 - p)).sum()), 1.0)))
+    return excess > SURELY * spread and excess > MANY_EQUAL * len(repeated)
+
+
+def groups(facts: Facts) -> Iterator[Finding]:
+    """Say what intervals count: groups, contexts that are stored once, or rows."""
+    log, n = facts.log, len(facts.log)
+    sizes = np.bincount(facts.units)
+    if log.group is None:
+        yield from _no_groups(facts, len(sizes))
+        return
+    largest = float(sizes.max() / n)
+    few, large = len(sizes) < FEW_UNITS, largest > LARGE_GROUP
+    verdict: Verdict = "with care" if few or large else "fit"
+    text = (
+        f"{counted(len(sizes), 'group')}, {n / len(sizes):.3g} rows each in the mean; the largest: {percent(largest)}"
+    )
+    advice = "Intervals count groups, not rows: with few or very uneven ones they are wide or not to be relied on."
+    yield Finding("groups", "groups", float(len(sizes)), verdict, text, advice if verdict != "fit" else "")
+
+
+def _no_groups(facts: Facts, units: int) -> Iterator[Finding]:
+    n = len(facts.log)
+    if units < n:
+        text = f"no groups are named: intervals take the {units:,} contexts, not the rows, to be independent"
+        verdict: Verdict = "with care" if units < FEW_UNITS else "fit"
+        advice = "With so few contexts intervals are not to be relied on; name the users or sessions as --group."
+        yield Finding("groups", "groups", float(units), verdict, text, advice if verdict != "fit" else "")
+        return
+    text = "no groups are named: intervals take every row to be independent (--group if users or sessions repeat)"
+    yield Finding("groups", "groups", None, "fit", text)

@@ -1,0 +1,83 @@
+"""Logs that hold the probabilities of all candidates: do they say how often each was chosen?"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray
+from poem.arrow import coded, flattened, is_list, lengths, numbers_of
+from poem.health.finding import Finding, counted
+from poem.health.frequencies import CHECK, EXPECTED
+from poem.health.propensities import MATERIAL, threshold
+from poem.outputs import Labels
+from poem.readers.checked import distributions
+from poem.readers.raw import RawLog
+
+EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 1.1])
+
+
+def calibration(raw: RawLog | None, rows: AnyArray) -> Iterator[Finding]:
+    """Compare how often candidates of about some probability were chosen with that probability, in bins of it.
+
+    The number of rows whose chosen candidate lies in a bin has the mean Σq and the variance Σq(1 − q), where q is what
+    all candidates of a row in that bin have together. No model and no assumption on availability is needed.
+    """
+    if raw is None or raw.roles.distribution is None:
+        return
+    expected, spread, observed = _bins(raw, rows)
+    enough = (expected >= EXPECTED) & (spread > 0.0)
+    if not enough.any():
+        return
+    z = (observed[enough] - expected[enough]) / np.sqrt(spread[enough])
+    ratio = observed[enough] / expected[enough]
+    worst = int(np.argmax(np.where(np.abs(ratio - 1.0) > MATERIAL, np.abs(z), 0.0)))
+    if abs(z[worst]) <= threshold(len(z)) or abs(ratio[worst] - 1.0) <= MATERIAL:
+        text = f"candidates were chosen as often as their distributions say ({counted(len(z), 'bin')} of probability)"
+        yield Finding("propensities", "calibration", float(np.abs(z).max()), "fit", text)
+        return
+    at = np.flatnonzero(enough)[worst]
+    text = (
+        f"candidates with a probability between {EDGES[at]:g} and {min(1.0, EDGES[at + 1]):g} were chosen "
+        f"{ratio[worst]:.2g} times as often as that says ({abs(z[worst]):.0f} standard errors)"
+    )
+    yield Finding(
+        "propensities", "calibration", float(ratio[worst]), "unfit" if _far(ratio[worst]) else "with care", text, CHECK
+    )
+
+
+def _far(ratio: float) -> bool:
+    return not 0.5 <= ratio <= 1.5
+
+
+def _bins(raw: RawLog, rows: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return for each bin how many rows should, give or take, and do have their chosen candidate there."""
+    _, chosen = distributions(raw)
+    column = raw.table.column(raw.roles.distribution)
+    counts, flat = lengths(column), numbers_of(flattened(column), np.float64)
+    row = np.repeat(np.arange(len(counts)), counts)
+    bins = len(EDGES) - 1
+    number = np.clip(np.searchsorted(EDGES, flat, side="right") - 1, 0, bins - 1)
+    expected, spread = np.zeros(bins), np.zeros(bins)
+    for position in range(bins):
+        inside = number == position
+        q = np.bincount(row[inside], flat[inside], minlength=len(counts))[rows]
+        expected[position], spread[position] = q.sum(), (q * (1.0 - q)).sum()
+    where = np.clip(np.searchsorted(EDGES, chosen[rows], side="right") - 1, 0, bins - 1)
+    return expected, spread, np.bincount(where, minlength=bins).astype(np.float64)
+
+
+def availability(raw: RawLog | None, rows: AnyArray, labels: Labels) -> FloatArray | None:
+    """Return the share of rows in which each class was a candidate, where the log says so."""
+    if raw is None or raw.roles.candidates is None:
+        return None
+    column = raw.table.column(raw.roles.candidates)
+    if not is_list(column.type):
+        return None
+    codes, distinct = coded(flattened(column))
+    number = {str(label): code for code, label in enumerate(labels)}
+    of_value = np.array([number.get(str(value), len(labels)) for value in distinct.to_pylist()] + [len(labels)])
+    counts = lengths(column)
+    kept = np.zeros(len(counts), dtype=bool)
+    kept[rows] = True
+    there = of_value[codes][np.repeat(kept, counts)]
+    return np.bincount(there, minlength=len(labels) + 1)[: len(labels)] / max(1, len(rows))

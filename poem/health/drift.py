@@ -1,0 +1,172 @@
+"""Does a log change with time? Drift of what is chosen, of its propensities and of the loss."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import FloatArray, IntArray
+from poem.health.facts import Facts
+from poem.health.finding import SPACE, Finding, percent
+
+PERIODS = 10  # of equally many rows
+LEAST_ROWS = 200  # below which ten periods say nothing
+UNLIKELY = 1e-4  # p-values below which a change is not chance
+SHIFT = 0.05  # of the shares of outputs between both halves, from which it matters
+LOSS_SHIFT = 0.1  # of the mean loss between both halves, in standard deviations or of the mean itself
+EXPECTED = 5.0  # rows that each cell of a χ² test should have
+DATES = (1e8, 1e10)  # seconds that are dates between 1973 and 2286
+
+OUT_OF_TIME = "Hold out the latest rows instead of random ones (--out-of-time), to see what a policy is worth later."
+
+
+def drift(facts: Facts) -> Iterator[Finding]:
+    """Say what time the log covers, and whether the logging policy or the loss changed.
+
+    Propensities keep estimates right when the logging policy changes; but what is imitated or held out is then a
+    mixture of policies, and contexts or losses that drift will go on to do so.
+    """
+    time = facts.log.time
+    if time is None:
+        yield Finding("time", "span", None, "fit", "no time is named: whether the log changes with it cannot be told")
+        return
+    low, high = float(time.min()), float(time.max())
+    if low == high:
+        yield Finding("time", "span", 0.0, "fit", f"all rows have the same time, {_moment(low)}")
+        return
+    ordered = "in order" if np.all(time[1:] >= time[:-1]) else "not in order"
+    yield Finding("time", "span", high - low, "fit", f"{_span(low, high)}; rows are {ordered}")
+    if len(time) >= LEAST_ROWS:
+        period = _periods(time)
+        yield _policy_drift(facts, period)
+        yield _loss_drift(facts, period)
+
+
+def _p_value(p: float) -> str:
+    return f"p{SPACE}<{SPACE}1e-9" if p < 1e-9 else f"p{SPACE}={SPACE}{p:.1g}"
+
+
+def _moment(value: float) -> str:
+    if DATES[0] <= value <= DATES[1]:
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{value:g}"
+
+
+def _span(low: float, high: float) -> str:
+    dates = DATES[0] <= low <= high <= DATES[1]
+    days = f" ({(high - low) / 86400.0:.3g} days)" if dates else ""
+    return f"from {_moment(low)} to {_moment(high)}{days}"
+
+
+def _periods(time: FloatArray) -> IntArray:
+    """Return the period of each row: ten of equally many rows."""
+    rank = np.empty(len(time), dtype=np.int64)
+    rank[np.argsort(time, kind="stable")] = np.arange(len(time))
+    return rank * PERIODS // len(time)
+
+
+# ---- what was chosen --------------------------------------------------------------------------------
+
+
+def _policy_drift(facts: Facts, period: IntArray) -> Finding:
+    shift, unlikely, what = _label_shift(facts, period) if facts.are_sets else _class_shift(facts, period)
+    moved, unlikely_p = 0.0, 1.0
+    if facts.has_propensities and np.ptp(facts.log.log_propensity) > 1e-9:
+        moved, unlikely_p = _mean_shift(facts.log.log_propensity, period)
+    if (unlikely < UNLIKELY and shift > SHIFT) or (unlikely_p < UNLIKELY and abs(moved) > 2.0 * SHIFT):
+        text = f"the logging policy, or its contexts, changed: {what} between the first and the second half"
+        if abs(moved) > 2.0 * SHIFT:
+            text += f", and propensities are {np.exp(moved):.2g} times as large in the second"
+        text += f" ({_p_value(min(unlikely, unlikely_p))})"
+        return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
+    text = f"what is chosen does not surely change: {what} between both halves"
+    return Finding("time", "policy drift", shift, "fit", text)
+
+
+def _class_shift(facts: Facts, period: IntArray) -> tuple[float, float, str]:
+    """Return (total variation between both halves beyond chance, p-value of a χ² test over all periods, in words).
+
+    Over all rows, or in the part of the contexts where it is largest: a policy may change for some one way and for
+    others the other way, so that nothing is seen of it over all.
+    """
+    looks = 1 + len(facts.slices)
+    shift, unlikely = _shift_of(facts, period, facts.code)
+    where = ""
+    for part in facts.slices:
+        beyond, p = _shift_of(facts, period[part], facts.code[part])
+        if p * looks < UNLIKELY and beyond > 2.0 * max(shift, SHIFT):
+            shift, unlikely, where = beyond, p, " in a part of the contexts"
+    return shift, min(1.0, unlikely * looks), f"{percent(shift)} of the choices moved, beyond chance,{where}"
+
+
+def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, float]:
+    """Return the total variation beyond chance and the p-value for some rows."""
+    k = len(facts.counts)
+    table = np.bincount(period * k + code, minlength=PERIODS * k).reshape(PERIODS, k).astype(np.float64)
+    counts = table.sum(axis=0)
+    common = counts >= EXPECTED * PERIODS
+    pooled = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
+    first, second = table[: PERIODS // 2].sum(axis=0), table[PERIODS // 2 :].sum(axis=0)
+    # Under no drift a share s differs by √(2/π · s(1−s)(1/n₁ + 1/n₂)) in the mean.
+    if not (first.any() and second.any()):
+        return 0.0, 1.0
+    total = 0.5 * float(np.abs(first / first.sum() - second / second.sum()).sum())
+    share = counts / counts.sum()
+    chance = np.sqrt(2.0 / np.pi * share * (1.0 - share) * (1.0 / first.sum() + 1.0 / second.sum()))
+    return max(0.0, total - 0.5 * float(chance.sum())), _independence(pooled)
+
+
+def _label_shift(facts: Facts, period: IntArray) -> tuple[float, float, str]:
+    """Return the same for the label whose share moved most surely; the p-value is for as many looks as labels."""
+    sizes = np.bincount(period, minlength=PERIODS)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    chosen = np.add.reduceat(facts.log.y[np.argsort(period, kind="stable")], starts, axis=0, dtype=np.int64)
+    unlikely = [_independence(np.column_stack([column, sizes - column]).astype(float)) for column in chosen.T]
+    label = int(np.argmin(unlikely))
+    half = PERIODS // 2
+    shares = [chosen[part, label].sum() / sizes[part].sum() for part in (slice(0, half), slice(half, None))]
+    moved = f"went from {percent(shares[0])} to {percent(shares[1])}"
+    what = f"label {facts.log.labels[label]!r}, which moved most surely, {moved}"
+    return abs(float(shares[1] - shares[0])), min(1.0, unlikely[label] * len(unlikely)), what
+
+
+def _independence(table: FloatArray) -> float:
+    """Return the p-value of the χ² test that all rows of a table have the same shares."""
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    columns = np.all(expected >= EXPECTED, axis=0)
+    if columns.sum() < 2:
+        return 1.0
+    squares = ((table - expected)[:, columns] ** 2 / expected[:, columns]).sum()
+    return float(special.chdtrc((len(table) - 1) * (int(columns.sum()) - 1), squares))
+
+
+# ---- means ------------------------------------------------------------------------------------------
+
+
+def _mean_shift(values: FloatArray, period: IntArray) -> tuple[float, float]:
+    """Return (how far the mean moved from the first to the second half, p-value that it is the same in all periods)."""
+    counts = np.bincount(period)
+    means = np.bincount(period, values) / counts
+    variances = np.bincount(period, (values - means[period]) ** 2) / counts
+    late = period >= PERIODS // 2
+    moved = float(values[late].mean() - values[~late].mean())
+    # Pooled: where a period's own variance is 0 by chance (no click at all) it would count for ever.
+    pooled = float(variances @ counts / counts.sum())
+    if pooled <= 1e-18:
+        return moved, 1.0 if abs(moved) <= 1e-9 else 0.0
+    squares = float((counts * (means - values.mean()) ** 2).sum() / pooled)
+    return moved, float(special.chdtrc(PERIODS - 1, squares))
+
+
+def _loss_drift(facts: Facts, period: IntArray) -> Finding:
+    word = facts.log.outcome
+    values = facts.log.loss if word == "loss" else 0.0 - facts.log.loss
+    moved, unlikely = _mean_shift(values, period)
+    late = period >= PERIODS // 2
+    words = f"{values[~late].mean():.4g} in the first half, {values[late].mean():.4g} in the second"
+    matters = abs(moved) > LOSS_SHIFT * min(float(values.std()), max(abs(float(values.mean())), 1e-12))
+    if unlikely < UNLIKELY and matters:
+        text = f"the mean {word} changes with time: {words} ({_p_value(unlikely)} over {PERIODS} periods)"
+        return Finding("time", f"{word} drift", moved, "with care", text, OUT_OF_TIME)
+    return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} does not surely change: {words}")

@@ -1,0 +1,166 @@
+"""What an inspection found: findings, a verdict with its reasons, and both as text for a terminal or as data."""
+
+import json
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Verdict = Literal["fit", "with care", "unfit"]
+Topic = Literal[
+    "rows",
+    "contexts",
+    "features",
+    "outputs",
+    "loss",
+    "propensities",
+    "support",
+    "duplicates",
+    "groups",
+    "time",
+    "learning",
+]
+VERDICTS: tuple[Verdict, ...] = ("fit", "with care", "unfit")  # from the best to the worst
+TOPICS: tuple[Topic, ...] = Topic.__args__  # type: ignore[attr-defined]
+MARKS = {"fit": "✓", "with care": "!", "unfit": "✗"}
+WIDTH = 112  # columns of the report
+SPACE = "\u00a0"  # at which no line is broken
+SUMMARIES = {
+    "fit": "fit for learning: nothing speaks against this log.",
+    "with care": "fit for learning, with care:",
+    "unfit": "unfit for learning as it is:",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    topic, name : str
+        What it is about, for people and for programs.
+    value : float or None
+        The number behind it, if there is one.
+    verdict : "fit", "with care" or "unfit"
+    text : str
+        What was found, in words.
+    advice : str
+        What to do about it; empty where nothing needs doing.
+    """
+
+    topic: Topic
+    name: str
+    value: float | None
+    verdict: Verdict
+    text: str
+    advice: str = ""
+
+    @property
+    def reason(self) -> str:
+        """What was found and what to do, in whole sentences."""
+        found = self.text[:1].upper() + self.text[1:] + "."
+        return f"{found} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether a log is fit for learning, and why; see :func:`poem.health.inspect`.
+
+    Attributes
+    ----------
+    name : str
+        Where the log comes from.
+    findings : tuple of Finding
+        All that was looked at, by topic.
+    """
+
+    name: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all findings."""
+        return max((finding.verdict for finding in self.findings), key=VERDICTS.index, default="fit")
+
+    @property
+    def problems(self) -> list[Finding]:
+        """The findings that speak against the log, worst first."""
+        against = [finding for finding in self.findings if finding.verdict != "fit"]
+        return sorted(against, key=lambda finding: -VERDICTS.index(finding.verdict))
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the verdict is not better and what to do, worst first."""
+        return [finding.reason for finding in self.problems]
+
+    def of(self, name: str) -> Finding | None:
+        """Return the finding of a name, if there is one."""
+        return next((finding for finding in self.findings if finding.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that JSON can hold; what is not finite is None."""
+        findings = [asdict(finding) | {"value": finite(finding.value)} for finding in self.findings]
+        return {"log": self.name, "verdict": self.verdict, "reasons": self.reasons, "findings": findings}
+
+    def to_json(self) -> str:
+        """Return the same as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def __str__(self) -> str:
+        body = [line for topic in TOPICS for line in self._topic_lines(topic)]
+        reasons = [
+            line
+            for finding in self.problems
+            for line in _wrapped(f"  {MARKS[finding.verdict]} ", "    ", finding.reason)
+        ]
+        return "\n".join([f"{self.name}: is this log fit for learning?", "", *body, "", self._summary(), *reasons])
+
+    def _topic_lines(self, topic: Topic) -> Iterable[str]:
+        mine = [finding for finding in self.findings if finding.topic == topic]
+        for position, finding in enumerate(mine):
+            head = f"{topic if position == 0 else '':<13}{MARKS[finding.verdict]} "
+            yield from _wrapped(head, " " * len(head), finding.text)
+
+    def _summary(self) -> str:
+        return f"Verdict: {SUMMARIES[self.verdict]}"
+
+
+def _wrapped(first: str, rest: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number as JSON can hold it."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+# ---- numbers in words -----------------------------------------------------------------------------
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, with few digits."""
+    size = abs(100.0 * share)
+    if 0.0 < size < 0.01:
+        return f"<{SPACE}0.01{SPACE}%"
+    decimals = 2 if 0.0 < size < 1.0 or 99.9 < size < 100.0 else 1 if 1.0 <= size < 10.0 or 99.0 < size < 100.0 else 0
+    return f"{100.0 * share:,.{decimals}f}{SPACE}%"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, one or several."""
+    plural = what + ("es" if what.endswith("s") else "s")
+    return f"{number:,} {what if number == 1 else plural}"
+
+
+def listed(names: Iterable[Any], most: int = 4) -> str:
+    """Return the first few names and how many more there are."""
+    every = [repr(name) if isinstance(name, str) else str(name) for name in names]
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most so many characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -1,0 +1,88 @@
+"""Are outputs as frequent as their propensities say, in contexts that were seen many times?
+
+An output that was chosen in a context was possible there: where :mod:`poem.health.propensities` cannot tell outputs
+that were not available from propensities that are too high, this can. It also works for label sets, which are too
+many for the other checks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import IntArray
+from poem.health.facts import Facts, mixed, numbered
+from poem.health.finding import Finding, counted, percent
+
+EXPECTED = 5.0  # rows that a cell of context and output should have for a χ² test
+UNLIKELY = 1e-6  # p-values of the χ² test below which it is not chance
+SAME = 0.01  # how far apart, relatively, equal propensities may be …
+CHANGING = 0.02  # … and in what share of the rows of repeated contexts they may differ all the same
+RMS_MATERIAL, RMS_WRONG = 0.1, 0.5  # relative errors of propensities in repeated contexts
+
+CHECK = (
+    "Check that each propensity is the probability of the logged output at the moment of the decision, after all "
+    "filters and exploration, and that no rows were dropped or sampled by what was chosen."
+)
+
+
+def repeated_contexts(facts: Facts) -> Iterator[Finding]:
+    """Compare, where a context was seen often, how frequent an output is with its propensity (a χ² test).
+
+    In n rows of one context Σ 1/p over the rows of an output has the mean n and the variance n·(1/p − 1). Only cells
+    that should have five rows count: that is known from p alone, not from what was drawn. It is, as long as the
+    propensity is the same each time; a logging policy that changes, or knows more than the context, cannot be
+    compared like that: rows of a very small p that should have been there are missing, and with them their weight.
+    """
+    seen = np.bincount(facts.context)
+    often = np.flatnonzero(seen[facts.context] > EXPECTED)
+    if not len(often):
+        return
+    cells = _Cells.of(facts, often, seen)
+    if cells.changing > CHANGING:
+        text = f"{percent(cells.changing)} of the propensities are not those of the same output in the same context"
+        text += " before: the logging policy changed, or knew more than the context"
+        yield Finding("propensities", "changing", cells.changing, "fit", text)
+    elif cells.count:
+        yield _frequencies(cells)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Cells of context and output: how many can be compared, their Σz² and how many rows they should have.
+
+    ``changing`` is the share of the rows whose propensity is not that of their cell.
+    """
+
+    count: int
+    squares: float
+    rows: float
+    changing: float
+
+    @staticmethod
+    def of(facts: Facts, often: IntArray, seen: IntArray) -> "_Cells":
+        context, inverse = facts.context[often], facts.inverse[often]
+        cell = numbered(mixed([context, facts.code[often]]))
+        first, second, n = np.bincount(cell, inverse), np.bincount(cell, inverse * inverse), np.zeros(cell.max() + 1)
+        n[cell] = seen[context]
+        mean = first / np.bincount(cell)
+        odds = second / first - 1.0  # 1/p − 1
+        due = n / (odds + 1.0)
+        good = (due >= EXPECTED) & (n - due >= EXPECTED)
+        squares = (first[good] - n[good]) ** 2 / (n[good] * odds[good])
+        changing = float(np.mean(np.abs(inverse / mean[cell] - 1.0) > SAME))
+        return _Cells(int(good.sum()), float(squares.sum()), float(due[good].sum()), changing)
+
+
+def _frequencies(cells: _Cells) -> Finding:
+    unlikely = float(special.chdtrc(cells.count, cells.squares))
+    rms = float(np.sqrt(max(0.0, cells.squares - cells.count) / cells.rows))
+    if unlikely >= UNLIKELY or rms <= RMS_MATERIAL:
+        text = f"in contexts that repeat, outputs are as frequent as they say ({counted(cells.count, 'comparison')})"
+        return Finding("propensities", "frequencies", rms, "fit", text)
+    text = (
+        f"in contexts that repeat, outputs are not as frequent as their propensities say: off by {percent(rms)} in "
+        f"{counted(cells.count, 'comparison')}"
+    )
+    return Finding("propensities", "frequencies", rms, "unfit" if rms > RMS_WRONG else "with care", text, CHECK)

@@ -1,0 +1,88 @@
+"""A log, raw or checked → its health."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from poem.errors import InputError
+from poem.features import Features
+from poem.health import contents, dependence, distribution, drift, power, propensities
+from poem.health.facts import Facts
+from poem.health.finding import TOPICS, Finding, Health
+from poem.health.sound import SoundLog, sound_log
+from poem.log import BanditLog
+from poem.readers.raw import RawLog
+
+
+def inspect(
+    source: RawLog | BanditLog,
+    *,
+    features: Features | None = None,
+    labels: Sequence[Any] | None = None,
+    missing: bool = False,
+    encoding: Mapping[str, Any] | None = None,
+) -> Health:
+    """Look at a log and say whether it is fit for learning.
+
+    What is wrong with its content is never an error here but a finding, with the number of rows and the place of the
+    first one; all further checks are then made on the other rows.
+
+    Parameters
+    ----------
+    source : RawLog or BanditLog
+        A log as it was read, nothing checked yet; or one that was, of which some checks are made already.
+    features, labels, missing, encoding
+        As of :func:`poem.readers.checked.log_of`; of no use for a BanditLog.
+
+    Returns
+    -------
+    Health
+
+    Raises
+    ------
+    ReadError
+        For a source that cannot be looked at: no rows, no column of outputs, or none of losses.
+    """
+    if isinstance(source, BanditLog):
+        return _health("the log", SoundLog(source, np.arange(len(source)), []), len(source))
+    if not isinstance(source, RawLog):
+        raise InputError(f"inspect takes a RawLog or a BanditLog; found {type(source).__name__}.")
+    known = None if labels is None else tuple(labels)
+    found = sound_log(source, features, known, missing, encoding or {})
+    return _health(source.origin.name, found, source.table.num_rows)
+
+
+def _health(name: str, found: SoundLog, total: int) -> Health:
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is said, not warned of
+        findings = [*found.findings, *(() if found.log is None else _checks(found, found.log, total))]
+    if sum(finding.verdict == "unfit" for finding in findings) > 1:
+        # That learning would refuse the log is no further reason beside why it would.
+        findings = [finding for finding in findings if finding.name != "refused"]
+    return Health(name, tuple(sorted(findings, key=lambda finding: TOPICS.index(finding.topic))))
+
+
+def _checks(found: SoundLog, log: BanditLog, total: int) -> list[Finding]:
+    available = distribution.availability(found.raw, found.rows, log.labels) if log.y.ndim == 1 else None
+    facts = Facts(log, _place(found), available)
+    return [
+        *contents.rows(facts, total),
+        *contents.contexts(facts),
+        *contents.features(facts, found.raw),
+        *contents.outputs(facts),
+        *contents.loss(facts),
+        *propensities.propensities(facts),
+        *distribution.calibration(found.raw, found.rows),
+        *propensities.support(facts),
+        *dependence.duplicates(facts),
+        *dependence.groups(facts),
+        *drift.drift(facts),
+        *power.learning(facts),
+    ]
+
+
+def _place(found: SoundLog) -> Any:
+    if found.raw is None:
+        return lambda row: f"row {row}"
+    origin, rows = found.raw.origin, found.rows
+    return lambda row: origin.place(int(rows[row]))

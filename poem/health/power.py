@@ -1,0 +1,118 @@
+"""What can be learnt from a log: the clip and λ* that it suggests, and the smallest improvement that it can show."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.calibrate import calibrate, check_learnable
+from poem.errors import LearningError, LogError
+from poem.estimators import IPS
+from poem.estimators.base import Terms, effective_number, standard_error
+from poem.health.facts import Facts, mixed, numbered
+from poem.health.finding import SPACE, Finding, Verdict, percent
+
+# 1.96 for 95 % confidence and 0.84 for a chance of 80 % to find what is there.
+DETECTABLE = 2.8
+FEW_EFFECTIVE = 100.0  # effective rows below which an estimate hangs on a few of them
+WORTH = 0.1  # an improvement that people hope for, of the mean or of a standard deviation
+
+
+def learning(facts: Facts) -> Iterator[Finding]:
+    """Say how learning would be set up, and what improvement could be told from noise."""
+    try:
+        check_learnable(facts.log)
+        calibration = calibrate(facts.log, IPS())
+    except (LearningError, LogError) as error:
+        yield Finding(
+            "learning", "refused", None, "unfit", f"poem.fit would refuse this log: {str(error).split('. ')[0]}"
+        )
+        return
+    clip = f"clip M = {calibration.clip:.4g} ({calibration.clip_rule})"
+    yield Finding("learning", "clip", calibration.clip, "fit", f"suggested {clip} and λ* = {calibration.lam_star:.4g}")
+    if not facts.are_sets:
+        yield _effective_rows(facts)
+    yield _power(facts)
+
+
+def _effective_rows(facts: Facts) -> Finding:
+    """Say how many rows speak for a policy that knows nothing: the fewer, the less was explored."""
+    n, effective = len(facts.log), effective_number(facts.inverse)
+    text = f"{effective:,.0f} of {n:,} rows count for a policy that chooses uniformly (effective sample size)"
+    verdict: Verdict = "fit" if effective >= FEW_EFFECTIVE else "with care"
+    advice = "" if verdict == "fit" else "Estimates will hang on a few rows; collect more, or explore more evenly."
+    return Finding("learning", "effective rows", effective, verdict, text, advice)
+
+
+def _power(facts: Facts) -> Finding:
+    log = facts.log
+    near, far = DETECTABLE * error_of_logged(facts), DETECTABLE * error_of_others(facts)
+    scale = _scale(log.loss)
+    shown = float(log.loss.mean()) * (1.0 if log.outcome == "loss" else -1.0)
+    other = "that is twice as sharp as the logging one" if facts.are_sets else "that decides otherwise"
+    text = (
+        f"an improvement of {_size(far, scale)} on the mean {log.outcome} of {shown:.4g} can be told from noise for a "
+        f"policy {other} (at 95{SPACE}% confidence, in 80{SPACE}% of cases); for one near the log, {_size(near, scale)}"
+    )
+    if far <= scale.size:
+        return Finding("learning", "detectable improvement", far, "fit", text)
+    advice = f"Expect that only policies near the logged one can be judged; {_rows_needed(facts, far, scale)}."
+    return Finding("learning", "detectable improvement", far, "with care", text, advice)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What improvements are compared with: the mean where all losses have one sign, else the standard deviation."""
+
+    size: float
+    is_mean: bool
+
+
+def _scale(loss: FloatArray) -> Scale:
+    one_sign = bool(loss.min() >= 0.0 or loss.max() <= 0.0)
+    return Scale(abs(float(loss.mean())) if one_sign else float(loss.std()), one_sign)
+
+
+def _size(improvement: float, scale: Scale) -> str:
+    if not np.isfinite(improvement):
+        return "no size"
+    return f"{improvement:.2g}" + (f" ({percent(improvement / scale.size)})" if scale.is_mean else "")
+
+
+def _rows_needed(facts: Facts, far: float, scale: Scale) -> str:
+    needed = len(facts.log) * (far / (WORTH * scale.size)) ** 2
+    if not np.isfinite(needed):
+        return "collect more, and more evenly explored rows"
+    return f"to show {_size(WORTH * scale.size, scale)}, others need about {float(f'{needed:.1e}'):,.0f} rows"
+
+
+def error_of_logged(facts: Facts) -> float:
+    """Return the standard error of the mean loss of the log itself: every estimate is at least as uncertain."""
+    return standard_error(Terms(facts.log.loss).by_unit(facts.units).shares())
+
+
+def error_of_others(facts: Facts) -> float:
+    """Return the standard error of SNIPS for policies that decide otherwise than the log.
+
+    For classes the mean over all policies that always choose one output in a context, drawn at random: such a policy
+    gives a row the weight 1/p with the probability 1/K and 0 else, and its error is
+    √(Σ (1/K)·((δ − μ)/p)²)/Σ 1/(K·p). Rows of one unit with one output are weighted together, or not at all.
+    For label sets a policy twice as sharp as the logging one, h ∝ p²: its weights are p itself, up to a
+    constant of each context that is taken to be one.
+    """
+    log = facts.log
+    if facts.are_sets:
+        p = np.exp(log.log_propensity - log.log_propensity.max())
+        return standard_error(Terms(p * log.loss, p).by_unit(facts.units).shares())
+    weight = facts.inverse
+    centred = weight * (log.loss - float(weight @ log.loss) / float(weight.sum()))
+    together = _added(facts, centred)
+    return float(np.sqrt(len(log.labels) * (together @ together)) / weight.sum())
+
+
+def _added(facts: Facts, values: FloatArray) -> FloatArray:
+    """Add up what rows of one unit and output have."""
+    if int(facts.units.max()) + 1 == len(values):
+        return values
+    return np.bincount(numbered(mixed([facts.units, facts.code])), values).astype(np.float64)

@@ -1,0 +1,240 @@
+"""Are the propensities what they should be? What they look like, and identities that hold only for right ones.
+
+Whatever the contexts are, 1[y = a]/p has the mean 1 over the rows of a log if p is the probability with which y
+was chosen and the output a could be chosen everywhere; the mean of 1/p is then the number of outputs. Where a was
+not possible in some contexts, or next to never tried, the mean of 1[y = a]/p is below 1. It is never above 1, in no
+part of the contexts, unless propensities are wrong. So what is too high is evidence, and what is too low is a lack of
+support.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.health.facts import Facts
+from poem.health.finding import Finding, Verdict, counted, percent
+from poem.health.frequencies import CHECK, repeated_contexts
+
+SURE = 0.99  # a propensity from which a choice counts as no choice
+MOSTLY_SURE = 0.5  # the share of such rows above which a log says little about anything else
+ALARMS = 1e-3  # how often right propensities may look wrong, all outputs and slices together
+LEAST_Z = 4.0  # standard errors below which nothing is called wrong, however few checks there are
+MATERIAL = 0.05  # smaller deviations are rounding of logged numbers: real, but harmless
+WRONG = 0.5  # deviations from which no estimate can be right
+MANY_SETS = 100  # the commonest label sets that are checked one by one …
+ROWS_OF_SET = 30  # … if they have as many rows
+
+
+def propensities(facts: Facts) -> Iterator[Finding]:
+    """Say what the propensities look like, and whether they can be right."""
+    if not facts.has_propensities:
+        return
+    yield from _range(facts)
+    if facts.log.propensities == "estimated":
+        text = "the propensities are estimated, not logged"
+        advice = (
+            "No interval accounts for what the logging policy knew and the contexts do not hold; log them next time."
+        )
+        yield Finding("propensities", "estimated", None, "with care", text, advice)
+    if facts.log.logger is not None:
+        loggers, counts = np.unique(facts.log.logger, return_counts=True)
+        text = f"{counted(len(loggers), 'logger')}, the largest with {percent(counts.max() / counts.sum())} of the rows"
+        yield Finding("propensities", "loggers", float(len(loggers)), "fit", text)
+    if facts.counts.max() < len(facts.log):  # one output alone is said to be so elsewhere
+        yield from _identities(facts)
+        yield from repeated_contexts(facts)
+
+
+def _range(facts: Facts) -> Iterator[Finding]:
+    log_p = facts.log.log_propensity
+    low, p10, median, p90, high = np.exp(np.quantile(log_p, [0.0, 0.1, 0.5, 0.9, 1.0]))
+    if np.ptp(log_p) < 1e-9:
+        text = f"all the same, {median:.4g}: outputs were drawn alike in every row"
+        yield Finding("propensities", "range", float(median), "fit", text)
+        return
+    text = f"from {low:.3g} to {high:.3g}; median {median:.3g}, four fifths between {p10:.3g} and {p90:.3g}"
+    yield Finding("propensities", "range", float(median), "fit", text)
+
+
+# ---- the mean of 1[y = a]/p -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Means:
+    """For some outputs the mean of 1[y = a]/p, what it should be, and how many standard errors it is off."""
+
+    outputs: IntArray
+    mean: FloatArray
+    due: FloatArray
+    z: FloatArray
+
+
+def inverse_means(inverse: FloatArray, code: IntArray, due: FloatArray, part: BoolArray | None = None) -> Means:
+    """Return the means of 1[y = a]/p over some rows for each output that occurs, and their distance from ``due``.
+
+    The variance of a mean is taken as the larger of what the rows show and of what they would show were the mean as
+    it should be, E[1/p] − 1: neither heavy rows that are there by chance nor rows that are absent raise an alarm.
+    """
+    chosen = inverse if part is None else np.where(part, inverse, 0.0)
+    n = len(inverse) if part is None else int(part.sum())
+    first = np.bincount(code, chosen, minlength=len(due))
+    second = np.bincount(code, chosen * chosen, minlength=len(due))
+    there = np.flatnonzero(first > 0.0)
+    first, second, due = first[there], second[there], due[there]
+    mean = first / n
+    seen = second / n - 2.0 * mean + due - (mean - due) ** 2
+    should = due * (second / first - 1.0)
+    stderr = np.sqrt(np.maximum(np.maximum(seen, should), 1e-12) / n)
+    return Means(there, mean, due, (mean - due) / stderr)
+
+
+def threshold(checks: int) -> float:
+    """Return how many standard errors are too many, if so many means are looked at (Bonferroni)."""
+    return max(LEAST_Z, float(-special.ndtri(ALARMS / max(1, checks))))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outputs that are checked one by one: all classes, and of label sets the commonest.
+
+    ``code`` says which of them each row has, ``inverse`` is 1/p (0 in rows of other outputs), ``due`` what the mean of
+    1[y = a]/p should be, and ``names`` their codes in the log.
+    """
+
+    code: IntArray
+    inverse: FloatArray
+    due: FloatArray
+    names: IntArray
+
+    @staticmethod
+    def of(facts: Facts) -> "Checked":
+        """Choose the outputs."""
+        if not facts.are_sets:
+            due = np.ones(len(facts.counts)) if facts.available is None else facts.available
+            return Checked(facts.code, facts.inverse, due, np.arange(len(due)))
+        common = np.argsort(-facts.counts, kind="stable")[:MANY_SETS]
+        common = common[facts.counts[common] >= ROWS_OF_SET]
+        number = np.full(len(facts.counts), -1, dtype=np.int64)
+        number[common] = np.arange(len(common))
+        code = number[facts.code]
+        return Checked(np.maximum(code, 0), np.where(code >= 0, facts.inverse, 0.0), np.ones(len(common)), common)
+
+
+@dataclass(frozen=True)
+class TooHigh:
+    """The output whose mean of 1[y = a]/p is most surely above 1, how many others are, and whether in a part only."""
+
+    output: int
+    mean: float
+    z: float
+    partly: bool
+    count: int = 1
+
+
+def _identities(facts: Facts) -> Iterator[Finding]:
+    """Check the mean of 1[y = a]/p for all outputs, over all rows and over parts of them, and the mean of 1/p."""
+    checked = Checked.of(facts)
+    if not len(checked.names):
+        text = "label sets are too many, and too rare each, to check their propensities one by one"
+        yield Finding("propensities", "mean of 1/p", None, "fit", text)
+        return
+    overall = inverse_means(checked.inverse, checked.code, checked.due)
+    # Label sets were chosen for being frequent: as many looks as there are sets.
+    limit = threshold(len(facts.counts) * (1 + len(facts.slices)))
+    high = _too_high(facts, checked, overall, limit)
+    yield _total(facts, len(checked.names)) if high is None else _wrong(facts, checked, high)
+    if facts.n_outputs is not None:
+        yield from _too_low(facts, checked, overall, limit)
+
+
+def _too_high(facts: Facts, checked: Checked, overall: Means, limit: float) -> TooHigh | None:
+    """Return what is too high, over all rows or in a part of the contexts, where availability can only make it less."""
+    wrong: dict[int, TooHigh] = {}
+    bound = np.ones(len(checked.due))
+    for part in (None, *facts.slices):
+        found = overall if part is None else inverse_means(checked.inverse, checked.code, bound, part)
+        for at in np.flatnonzero((found.z > limit) & (found.mean > found.due * (1.0 + MATERIAL))):
+            output, z = int(found.outputs[at]), float(found.z[at])
+            if output not in wrong or z > wrong[output].z:
+                wrong[output] = TooHigh(output, float(found.mean[at] / found.due[at]), z, part is not None)
+    worst = max(wrong.values(), key=lambda one: one.z, default=None)
+    return None if worst is None else replace(worst, count=len(wrong))
+
+
+def _wrong(facts: Facts, checked: Checked, high: TooHigh) -> Finding:
+    where = " in a part of the contexts" if high.partly else ""
+    name = facts.name_of(int(checked.names[high.output]))
+    text = (
+        f"the mean of 1/p over the rows of an output, which should be 1, is too high for {high.count:,} of "
+        f"{len(checked.names):,} {'label sets' if facts.are_sets else 'outputs'}: {name} has {high.mean:.3g}{where}, "
+        f"{high.z:.0f} standard errors too much. Its propensities are too low"
+    )
+    if np.ptp(facts.log.log_propensity) < 1e-9:
+        text += ", as they are all the same while outputs are not equally frequent"
+    verdict: Verdict = "unfit" if high.mean > 1.0 + WRONG else "with care"
+    return Finding("propensities", "mean of 1/p", high.mean, verdict, text, CHECK)
+
+
+def _total(facts: Facts, checked: int) -> Finding:
+    """Say what 1/p is in the mean: the number of outputs, if all of them were possible everywhere."""
+    if facts.n_outputs is None:
+        text = (
+            f"the mean of 1/p is not above 1 for any of the {checked} commonest label sets: nothing speaks against them"
+        )
+        return Finding("propensities", "mean of 1/p", None, "fit", text)
+    due = float(facts.n_outputs) if facts.available is None else float(facts.available.sum())
+    inverse, n = facts.inverse, len(facts.inverse)
+    mean = float(inverse.mean())
+    variance = max(float(inverse.var()), due * float(inverse @ inverse) / float(inverse.sum()) - due * due, 1e-12)
+    z = (mean - due) / np.sqrt(variance / n)
+    text = (
+        f"the mean of 1/p is {mean:.4g}; there are {due:.4g} outputs{'' if facts.available is None else ' in the mean'}"
+    )
+    if z > LEAST_Z and mean > due * (1.0 + MATERIAL):
+        verdict: Verdict = "unfit" if mean > due * (1.0 + WRONG) else "with care"
+        text += f": {z:.0f} standard errors too high, so that propensities are too low"
+        return Finding("propensities", "mean of 1/p", mean, verdict, text, CHECK)
+    return Finding("propensities", "mean of 1/p", mean, "fit", f"{text}, and none of them has too high a share in it")
+
+
+def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iterator[Finding]:
+    """Say which outputs have too little weight: not possible or next to never tried in some contexts."""
+    low = np.flatnonzero((means.z < -limit) & (means.mean < means.due * (1.0 - MATERIAL)))
+    if not len(low):
+        return
+    worst = low[np.argmin(means.mean[low] / means.due[low])]
+    name = facts.name_of(int(checked.names[means.outputs[worst]]))
+    text = (
+        f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some contexts: "
+        f"the mean of 1/p over the rows of {name} is {means.mean[worst]:.2g} where {means.due[worst]:.2g} is due"
+    )
+    advice = (
+        "If outputs are not always available, log the candidates, and never let a policy choose others; if they are, "
+        "explore more, or check that the propensities are not too high."
+    )
+    yield Finding("support", "weight of outputs", float(len(low)), "with care", text, advice)
+
+
+# ---- support ----------------------------------------------------------------------------------------
+
+
+def support(facts: Facts) -> Iterator[Finding]:
+    """Say how much of the log is no choice at all: where p is 1, nothing else was tried."""
+    if not facts.has_propensities:
+        return
+    log_p = facts.log.log_propensity
+    sure = float(np.mean(log_p >= np.log(SURE)))
+    if np.all(log_p > -1e-12):
+        text = "every propensity is 1: the logging policy was deterministic and never tried anything else"
+        advice = "Log with some randomness: no amount of such data says what another output would have cost."
+        yield Finding("support", "determinism", 1.0, "unfit", text, advice)
+    elif sure > MOSTLY_SURE:
+        text = f"{percent(sure)} of the rows have a propensity of {SURE} or more: they hardly explore"
+        advice = "The log speaks for little else than what was done; let the logging policy explore more."
+        yield Finding("support", "determinism", sure, "with care", text, advice)
+    else:
+        text = f"{percent(sure)} of the rows have a propensity of {SURE} or more" if sure else "every row was a choice"
+        yield Finding("support", "determinism", sure, "fit", f"{text} (largest {np.exp(log_p.max()):.3g})")

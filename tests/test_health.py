@@ -1,0 +1,547 @@
+"""Is a log fit for learning? Each check fires where it should, and is quiet where it should be."""
+
+import json
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_datasets import SHARED
+
+import poem
+from poem.errors import ReadError
+from poem.health import inspect
+from poem.health.facts import Facts
+from poem.health.power import error_of_logged, error_of_others
+from poem.readers import read_raw, write_log
+
+ARCHIVE = SHARED / "obd_small_obp-0.4.1.tar.xz"
+K = 6
+
+
+def softmax(scores):
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def drawn(rng, p):
+    return (p.cumsum(axis=1) < rng.random((len(p), 1))).sum(axis=1).clip(max=p.shape[1] - 1)
+
+
+def parts(seed=0, n=4000, contexts=None, k=K):
+    """Return (X, y, loss, p of all outputs) of a logging policy that depends on the context."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(contexts or n, 4))
+    if contexts:
+        X = X[rng.integers(0, contexts, n)]
+    p = softmax(X @ np.random.default_rng(99).normal(size=(4, k)) * 0.5)
+    y = drawn(rng, p)
+    loss = (rng.random(n) < 0.3 + 0.4 * (y == 0)).astype(float)
+    return X, y, loss, p
+
+
+def made(seed=0, propensity=None, **options):
+    X, y, loss, p = parts(seed, **{key: options.pop(key) for key in ("n", "contexts", "k") if key in options})
+    right = p[np.arange(len(y)), y]
+    given = right if propensity is None else propensity(right, y, np.random.default_rng(seed))
+    return poem.BanditLog(X, y, **({"loss": loss} | options), propensity=given, labels=range(p.shape[1]))
+
+
+def frame(n=400, seed=0, **changes):
+    """Return a raw table as a reader gives it; ``changes`` are columns."""
+    X, y, loss, p = parts(seed, n=n)
+    columns = {f"x{j}": X[:, j] for j in range(4)}
+    columns |= {"output": [f"item {code}" for code in y], "loss": loss, "propensity": p[np.arange(n), y]}
+    columns |= {name: change(columns[name]) if callable(change) else change for name, change in changes.items()}
+    return pa.table({name: column for name, column in columns.items() if column is not None})
+
+
+def raw(n=400, seed=0, roles=None, **changes):
+    return read_raw(frame(n, seed, **changes), roles)
+
+
+def at(rows, value):
+    """Return a change of some rows of a column."""
+
+    def change(column):
+        return [value if row in rows else old for row, old in enumerate(list(column))]
+
+    return change
+
+
+# ---- a good log, and the report ---------------------------------------------------------------------
+
+
+def test_a_good_log_is_fit_and_says_so():
+    health = inspect(made())
+    assert health.verdict == "fit", health.reasons
+    assert health.reasons == []
+    assert "Verdict: fit for learning" in str(health)
+    assert len(str(health).splitlines()) <= 45
+
+
+def test_a_raw_log_says_the_same_as_its_checked_one():
+    source = raw(2000)
+    health, checked = inspect(source), inspect(poem.readers.checked.log_of(source))
+    assert health.verdict == checked.verdict == "fit"
+    assert [finding.value for finding in health.findings] == [finding.value for finding in checked.findings]
+
+
+def test_reports_are_valid_finite_json_with_all_that_was_found():
+    health = inspect(raw(propensity=at({3}, 0.0)))
+    data = json.loads(health.to_json(), parse_constant=pytest.fail)
+    assert data["verdict"] == "unfit"
+    assert [one["text"] for one in data["findings"]] == [finding.text for finding in health.findings]
+    assert data["reasons"][0] in " ".join(str(health).split())
+
+
+def test_reasons_are_ordered_by_how_bad_they_are():
+    health = inspect(raw(propensity=at({3}, 0.0), loss=at({5}, np.nan)))
+    assert [finding.verdict for finding in health.problems] == sorted(
+        (finding.verdict for finding in health.problems), key=("unfit", "with care").index
+    )
+    assert "propensity 0" in health.reasons[0]
+
+
+def test_an_infinite_value_is_null_in_json():
+    log = made(n=40).take([0] * 20)  # one context, all alike: no standard error is finite
+    assert "Infinity" not in inspect(log).to_json()
+
+
+# ---- what cannot be looked at -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lacking", ["output", "loss"])
+def test_a_table_without_outputs_or_losses_is_an_error(lacking):
+    with pytest.raises(ReadError, match=lacking):
+        inspect(raw(**{lacking: None}))
+
+
+def test_a_table_without_rows_is_an_error():
+    with pytest.raises(ReadError, match="no rows"):
+        inspect(read_raw(frame().slice(0, 0)))
+
+
+# ---- broken rows ------------------------------------------------------------------------------------
+
+BROKEN = {
+    "propensities of 0": ("propensity", 0.0),
+    "negative propensities": ("propensity", -0.5),
+    "propensities above 1": ("propensity", 1.5),
+    "empty propensities": ("propensity", None),
+    "missing loss": ("loss", np.nan),
+    "empty outputs": ("output", None),
+    "broken contexts": ("x1", np.nan),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_rows_are_counted_placed_and_left_out(name):
+    column, value = BROKEN[name]
+    health = inspect(raw(**{column: at({7, 30}, value)}))
+    finding = health.of(name)
+    assert finding.value == 2
+    assert "the table, row 7" in finding.text
+    assert finding.advice
+    assert finding.verdict == ("unfit" if column == "propensity" else "with care")
+    assert health.of("rows").value == health.of("contexts").value == 398
+    assert inspect(raw()).of(name) is None
+
+
+def test_more_than_a_few_broken_rows_make_a_log_unfit():
+    assert inspect(raw(loss=at(set(range(40)), None))).verdict == "unfit"
+
+
+def test_files_and_lines_are_named(tmp_path):
+    lines = ["x,output,loss,propensity", *(f"{i % 7},{i % 2},{i % 3},0.5" for i in range(60))]
+    lines[11] = "1,1,oops,0.5"
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    finding = inspect(read_raw(tmp_path / "log.csv")).of("missing loss")
+    assert finding.value == 1
+    assert "log.csv, row 10" in finding.text
+
+
+def test_outputs_that_are_not_known_are_left_out():
+    health = inspect(raw(), labels=[f"item {code}" for code in range(K - 1)])
+    assert health.of("unknown outputs").value == np.sum(parts(n=400)[1] == K - 1)
+
+
+def test_a_log_without_any_sound_row_is_unfit():
+    health = inspect(raw(propensity=np.zeros(400)))
+    assert health.verdict == "unfit"
+    assert "no row of the log can be used" in str(health)
+
+
+def test_broken_rows_do_not_take_the_context_of_others_with_them(tmp_path):
+    log = made(n=200, contexts=20).deduplicated()
+    whole = read_raw(write_log(log, tmp_path / "log.parquet"))
+    losses = np.where(np.arange(200) < 20, np.nan, log.loss)  # mostly rows that hold the features of their context
+    place = whole.table.column_names.index("loss")
+    broken = replace(whole, table=whole.table.set_column(place, "loss", pa.array(losses)))
+    health = inspect(broken)
+    assert health.of("rows").value == 180
+    assert health.of("contexts").value == inspect(log.take(np.arange(20, 200))).of("contexts").value
+
+
+@pytest.mark.parametrize(("unit", "change"), [("percent", lambda p: p * 100.0), ("log", np.log)])
+def test_other_units_are_recognised_and_then_used(unit, change):
+    health = inspect(raw(propensity=change))
+    assert f"--propensity-unit {unit}" in health.of("unit of propensities").advice
+    assert health.verdict == "unfit"
+    assert health.of("rows").value == 400
+    assert inspect(raw(propensity=change, roles={"unit": unit})).verdict == "fit"
+
+
+def test_missing_and_estimated_propensities_are_said():
+    missing = inspect(raw(propensity=None))
+    assert missing.verdict == "unfit"
+    assert "--propensity estimate" in missing.of("missing propensities").advice
+    assert inspect(raw(), missing=True).of("missing propensities") is not None
+    assert inspect(made().with_source("estimated")).of("estimated").verdict == "with care"
+
+
+@pytest.mark.parametrize("role", ["time", "group"])
+def test_columns_that_cannot_be_used_are_said_and_not_used(role):
+    health = inspect(raw(**{role: ["soon"] * 400 if role == "time" else [[1]] * 400}))
+    assert health.of(f"no {role}").verdict == health.verdict == "with care"
+    assert health.of("rows").value == 400
+
+
+def test_a_column_that_is_no_feature_makes_a_log_unreadable_not_an_error():
+    health = inspect(raw(odd=[b"bytes"] * 400))
+    assert health.verdict == "unfit"
+    assert "'odd'" in health.of("readable").text
+
+
+def test_numbers_that_overflow_are_no_error():
+    for changes in ({"loss": at({1, 2}, 1e300)}, {"propensity": np.full(400, 1e-320)}):
+        json.loads(inspect(raw(**changes)).to_json(), parse_constant=pytest.fail)
+
+
+# ---- whole distributions ----------------------------------------------------------------------------
+
+
+def distributions(change=lambda p: p, n=1000, **columns):
+    X, y, loss, p = parts(n=n)
+    table = {"x": X[:, 0], "output": y, "loss": loss, "candidates": [list(range(K))] * n, "all": list(change(p))}
+    return read_raw(pa.table(table | columns), {"candidates": "candidates", "distribution": "all"})
+
+
+def test_right_distributions_pass():
+    health = inspect(distributions())
+    assert health.verdict == "fit", health.reasons
+    assert health.of("calibration").verdict == "fit"
+
+
+def test_distributions_that_do_not_add_up_are_said():
+    def change(p):
+        p[4] *= 0.5
+        return p
+
+    finding = inspect(distributions(change)).of("sums")
+    assert finding.value == 1
+    assert "row 4" in finding.text
+    assert "0.5" in finding.text
+
+
+def test_an_output_that_is_no_candidate_is_said():
+    health = inspect(distributions(candidates=[[9] * K if row == 2 else list(range(K)) for row in range(1000)]))
+    assert health.of("no candidate").value == 1
+
+
+def test_distributions_that_contradict_the_propensity_are_said():
+    _, y, _, p = parts(n=1000)
+    right = p[np.arange(1000), y]
+    assert inspect(distributions(propensity=right)).verdict == "fit"
+    assert inspect(distributions(propensity=right * 0.9)).of("two propensities").value == 1000
+
+
+def test_distributions_of_another_policy_are_caught():
+    sharper = inspect(distributions(lambda p: p**3 / (p**3).sum(axis=1, keepdims=True)))
+    assert sharper.of("calibration").verdict != "fit"
+
+
+# ---- are the propensities right? --------------------------------------------------------------------
+
+
+def suspicious(log):
+    names = ("mean of 1/p", "frequencies", "weight of outputs", "duplicates")
+    return [name for name in names if (found := inspect(log).of(name)) is not None and found.verdict != "fit"]
+
+
+def test_right_propensities_raise_hardly_ever_an_alarm():
+    alarms = sum(bool(suspicious(made(seed, n=1000))) for seed in range(25))
+    alarms += sum(bool(suspicious(made(seed, n=1000, contexts=20))) for seed in range(25))
+    assert alarms <= 1
+
+
+def shuffled(p, y, rng):
+    return rng.permutation(p)
+
+
+MISTAKES = {
+    "squared": lambda p, y, rng: p**2,
+    "shuffled": shuffled,
+    "constant": lambda p, y, rng: np.full(len(p), 1.0 / K),
+    "in per cent of per cent": lambda p, y, rng: p / 100.0,
+    "frequency of the output": lambda p, y, rng: (np.bincount(y) / len(y))[y],
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_wrong_propensities_are_caught(mistake):
+    finding = inspect(made(n=20000, propensity=MISTAKES[mistake])).of("mean of 1/p")
+    assert finding.verdict != "fit"
+    assert "too low" in finding.text
+
+
+def test_propensities_that_are_too_high_are_caught_where_contexts_repeat():
+    health = inspect(made(n=5000, contexts=20, propensity=lambda p, y, rng: np.sqrt(p)))
+    assert health.of("frequencies").verdict != "fit"
+    assert inspect(made(n=5000, contexts=20)).of("frequencies").verdict == "fit"
+
+
+def test_outputs_that_are_not_always_available_are_no_wrong_propensities():
+    rng = np.random.default_rng(0)
+    here = rng.random((5000, K)) < 0.6
+    here[:, 0] = True
+    p = here / here.sum(axis=1, keepdims=True)
+    y = drawn(rng, p)
+    chosen = p[np.arange(5000), y]
+    loss, X = rng.random(5000), rng.normal(size=5000)
+    health = inspect(poem.BanditLog(X[:, None], y, loss=loss, propensity=chosen))
+    assert health.of("mean of 1/p").verdict == "fit"
+    assert health.of("weight of outputs").value == K - 1
+    # With the candidates at hand there is nothing odd about it.
+    lists = [np.flatnonzero(row).tolist() for row in here]
+    table = pa.table({"x": X, "output": y, "loss": loss, "propensity": chosen, "candidates": lists})
+    assert inspect(read_raw(table)).of("weight of outputs") is None
+
+
+def sets(seed=0, n=4000, q=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    one = 1.0 / (1.0 + np.exp(-X @ np.random.default_rng(5).normal(size=(3, q)) * 0.4))
+    y = (rng.random((n, q)) < one).astype(np.uint8)
+    return X, y, np.abs(y - (X[:, :1] > 0)).sum(axis=1), np.where(y == 1, one, 1.0 - one).prod(axis=1)
+
+
+@pytest.mark.parametrize("q", [3, 12])
+def test_label_sets(q):
+    X, y, loss, p = sets(q=q)
+    right = inspect(poem.BanditLog(X, y, loss=loss, propensity=p))
+    assert right.verdict == "fit", right.reasons
+    assert f"sets of {q} labels" in str(right)
+    wrong = inspect(poem.BanditLog(X, y, loss=loss, propensity=p**2))
+    assert wrong.of("mean of 1/p").verdict == ("unfit" if q == 3 else "fit")  # each set of twelve labels is too rare
+
+
+def test_common_label_sets_are_checked_however_many_labels_there_are():
+    rng = np.random.default_rng(0)
+    one = np.full(12, 0.02)
+    y = (rng.random((4000, 12)) < one).astype(np.uint8)
+    p = np.where(y == 1, one, 1.0 - one).prod(axis=1)
+    X, loss = rng.normal(size=(4000, 2)), rng.random(4000)
+    assert inspect(poem.BanditLog(X, y, loss=loss, propensity=p)).of("mean of 1/p").verdict == "fit"
+    assert inspect(poem.BanditLog(X, y, loss=loss, propensity=p**2)).of("mean of 1/p").verdict != "fit"
+
+
+def test_a_logging_policy_that_changes_is_not_called_wrong_in_repeated_contexts():
+    rng = np.random.default_rng(1)
+    p = softmax(np.linspace(-3, 3, 4000)[:, None] * np.array([1.0, 0.0, -1.0]))
+    y = drawn(rng, p)
+    X = np.eye(4)[rng.integers(0, 4, 4000)]
+    log = poem.BanditLog(X, y, loss=rng.random(4000), propensity=p[np.arange(4000), y])
+    health = inspect(log)
+    assert health.of("frequencies") is None
+    assert health.of("changing").value > 0.5
+
+
+# ---- refused logs -----------------------------------------------------------------------------------
+
+REFUSED = {
+    "deterministic": {"propensity": np.ones(40)},
+    "one output": {"y": np.ones(40, dtype=int), "propensity": np.full(40, 0.5)},
+    "one loss": {"loss": np.full(40, 2.0)},
+    "no propensities": {"propensity": "missing"},
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_fit_refuses_is_unfit(kind, make_log):
+    log = make_log(**REFUSED[kind])
+    with pytest.raises(poem.PoemError):
+        poem.fit(log)
+    health = inspect(log)
+    assert health.verdict == "unfit"
+    assert [finding.verdict for finding in health.problems].count("unfit") == 1  # each reason is said once
+
+
+def test_too_few_rows_are_unfit():
+    assert inspect(made(n=10)).of("rows").verdict == "unfit"
+
+
+def test_a_policy_that_hardly_explores_is_said():
+    rng = np.random.default_rng(0)
+    other = rng.random(2000) < 0.005
+    log = poem.BanditLog(
+        rng.normal(size=(2000, 2)), other.astype(int), loss=rng.random(2000), propensity=np.where(other, 0.005, 0.995)
+    )
+    assert inspect(log).of("determinism").verdict == "with care"
+
+
+# ---- contents ---------------------------------------------------------------------------------------
+
+
+def test_outputs_that_were_never_or_hardly_ever_logged_are_said():
+    X, y, loss, _ = parts(n=1000)
+    y[:5] = K
+    log = poem.BanditLog(X, y, loss=loss, propensity=np.full(1000, 0.1), labels=range(K + 3))
+    health = inspect(log)
+    assert health.of("never logged").value == 2
+    assert health.of("rarely logged").value == 1
+    assert inspect(made()).of("never logged") is None
+
+
+def test_rewards_are_spoken_of_as_rewards():
+    X, y, loss, p = parts()
+    log = poem.BanditLog(X, y, reward=loss, propensity=p[np.arange(4000), y])
+    health = inspect(log)
+    assert health.of("reward").value == pytest.approx(loss.mean())
+    assert f"mean reward of {loss.mean():.4g}" in health.of("detectable improvement").text
+    assert "loss:" not in str(health)
+
+
+def test_outliers_are_said_and_placed():
+    rng = np.random.default_rng(0)
+    loss = rng.normal(size=4000)
+    assert inspect(made(loss=loss)).of("outliers") is None
+    loss[17] = 1e6
+    finding = inspect(made(loss=loss)).of("outliers")
+    assert "row 17" in finding.text
+
+
+def test_ids_and_constant_columns_are_said():
+    ids = inspect(raw(user=[f"u{i}" for i in range(400)], number=np.arange(400), one=np.ones(400)))
+    assert ids.of("ids").value == 2
+    assert "'one'" in ids.of("constant features").text
+    assert inspect(raw()).of("ids") is None
+    checked = poem.BanditLog(
+        np.column_stack([np.arange(40), np.ones(40)]),
+        np.arange(40) % 3,
+        loss=np.arange(40.0),
+        propensity=np.full(40, 1 / 3),
+    )
+    assert inspect(checked).of("ids").value == inspect(checked).of("constant features").value == 1
+
+
+def test_distinct_contexts_are_counted():
+    log = made(n=2000, contexts=50)
+    assert inspect(log).of("contexts").value == len(np.unique(log.X, axis=0)) == 50
+
+
+# ---- dependence -------------------------------------------------------------------------------------
+
+
+def test_copied_rows_are_caught_and_chance_is_not():
+    log = made()
+    copied = log.take(np.r_[np.arange(4000), np.arange(400)])
+    assert inspect(copied).of("duplicates").verdict == "with care"
+    assert inspect(copied).of("duplicates").value == pytest.approx(400 / 4400)
+    by_chance = inspect(made(n=4000, contexts=5)).of("duplicates")
+    assert by_chance.value > 0.9
+    assert by_chance.verdict == "fit"
+
+
+def test_groups_and_contexts_as_units():
+    assert inspect(made(group=np.arange(4000) // 4)).of("groups").value == 1000
+    assert inspect(made(group=np.arange(4000) // 400)).of("groups").verdict == "with care"
+    replayed = made(n=2000, contexts=100).deduplicated()
+    assert "100 contexts" in inspect(replayed).of("groups").text
+
+
+# ---- time -------------------------------------------------------------------------------------------
+
+
+def test_a_logging_policy_that_changes_half_way_is_caught():
+    X, y, loss, p = parts()
+    y[2000:], p[2000:] = (y[2000:] + 1) % K, np.roll(p[2000:], 1, axis=1)
+    log = poem.BanditLog(X, y, loss=loss, propensity=p[np.arange(4000), y], time=np.arange(4000))
+    finding = inspect(log).of("policy drift")
+    assert finding.verdict == "with care"
+    assert "--out-of-time" in finding.advice
+
+
+def test_a_steady_log_has_no_drift():
+    for seed in range(20):
+        health = inspect(made(seed, n=1000, time=np.random.default_rng(seed).random(1000)))
+        assert health.of("policy drift").verdict == health.of("loss drift").verdict == "fit"
+
+
+def test_drift_of_the_loss_and_of_labels_is_caught():
+    loss = np.random.default_rng(0).random(4000) + np.linspace(0, 1, 4000)
+    assert inspect(made(loss=loss, time=np.arange(4000))).of("loss drift").verdict == "with care"
+    X, y, loss, p = sets()
+    order = np.argsort(y[:, 1] + np.random.default_rng(0).random(4000), kind="stable")
+    times = np.empty(4000)
+    times[order] = 1.6e9 + np.arange(4000)
+    health = inspect(poem.BanditLog(X, y, loss=loss, propensity=p, time=times))
+    assert health.of("policy drift").verdict == "with care"
+    assert "2020-09-13" in health.of("span").text
+
+
+# ---- what can be learnt -----------------------------------------------------------------------------
+
+
+def test_power_is_that_of_policies_that_decide_otherwise():
+    """The standard error of SNIPS over many logs, for policies that always choose one output in a context."""
+    rng, values = np.random.default_rng(3), []
+    cuts = rng.normal(size=(40, 4, K))
+    for seed in range(40):
+        X, y, loss, p = parts(seed, n=2000)
+        weight = np.stack([(X @ cut).argmax(axis=1) == y for cut in cuts]) / p[np.arange(2000), y]
+        values.append(weight @ loss / weight.sum(axis=1))
+    truth = np.sqrt(np.mean(np.var(values, axis=0, ddof=1)))
+    assert error_of_others(Facts(made(n=2000))) == pytest.approx(truth, rel=0.25)
+
+
+def test_power_of_the_log_itself_counts_units():
+    log = made(group=np.arange(4000) // 2)
+    assert error_of_logged(Facts(log)) == pytest.approx(log.loss.std() / np.sqrt(4000), rel=0.1)
+    twice = made(n=2000).take(np.repeat(np.arange(2000), 2)).with_groups(np.arange(4000) // 2)
+    assert error_of_logged(Facts(twice)) == pytest.approx(error_of_logged(Facts(made(n=2000))), rel=1e-3)
+    assert error_of_others(Facts(twice)) == pytest.approx(error_of_others(Facts(made(n=2000))), rel=1e-9)
+
+
+def test_what_the_log_suggests_is_what_fit_would_take():
+    log = made()
+    health = inspect(log)
+    calibration = poem.calibrate.calibrate(log, poem.IPS())
+    assert health.of("clip").value == calibration.clip
+    assert f"λ* = {calibration.lam_star:.4g}" in health.of("clip").text
+
+
+def test_a_log_that_is_too_small_says_how_many_rows_are_needed():
+    finding = inspect(made(n=60)).of("detectable improvement")
+    assert finding.verdict == "with care"
+    assert "rows" in finding.advice
+
+
+# ---- real logs --------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not ARCHIVE.is_file(), reason="the Open Bandit data are not on this machine")
+@pytest.mark.parametrize("logger", ["random", "bts"])
+def test_the_open_bandit_logs_have_right_propensities_and_too_few_clicks(logger, tmp_path):
+    with tarfile.open(ARCHIVE) as tar:
+        folder = [name for name in tar.getmembers() if name.name.startswith(f"obd/{logger}/all/")]
+        tar.extractall(tmp_path, folder, filter="data")
+    health = inspect(read_raw(tmp_path / "obd" / logger / "all"))
+    assert health.verdict == "with care"
+    assert all(finding.verdict == "fit" for finding in health.findings if finding.topic == "propensities")
+    assert health.of("policy drift").verdict == (
+        "fit" if logger == "random" else "with care"
+    )  # Thompson sampling learns
+    assert "mean reward of" in health.of("detectable improvement").text
+    assert len(str(health).splitlines()) <= 45
