@@ -1,0 +1,335 @@
+"""Policy × log → the plain figures of a report; no HTML here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.calibrate import clip_for
+from poem.diagnostics import Finding
+from poem.errors import InputError
+from poem.estimators import IPS
+from poem.estimators.base import LARGEST_LOG_RATIO
+from poem.evaluate import evaluate
+from poem.evaluation import Evaluation, Line
+from poem.floor import FlooredPolicy
+from poem.judged import Judged, judge_all
+from poem.kernel import OneBlasThread, Threads, count_threads
+from poem.log import BanditLog
+from poem.model_values import Model, expectations, model_for
+from poem.policy import Policy
+from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
+from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
+from poem.report.wording import Decimals
+
+BINS_A_DECADE = 4
+LEAST_WEIGHT, MOST_WEIGHT = 1e-4, 1e6  # weights beyond are counted in the outermost bins
+DECILES = 10
+FOLDS = 2
+MOST_LABELS = 60  # of label sets, up to which a uniform choice among them is worth a line
+SUPPORT = FEW_ROWS  # rows that an output needs to be compared as the only one
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """One line of the table of estimates."""
+
+    policy: str
+    estimator: str
+    value: Range
+    gain: Range
+    probability_better: float
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Some of the weights: from ``low`` to ``high``, their share of the rows, and of all weight."""
+
+    low: float
+    high: float
+    rows: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How far the log is from the policy."""
+
+    bins: tuple[Bin, ...]
+    mean: float
+    largest: float
+    clip: float
+    clip_curve: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class Decile:
+    """Rows of similar predictions: what was predicted and what was seen, with its standard error."""
+
+    predicted: float
+    observed: float
+    error: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the report was made of."""
+
+    rows: int
+    units: int
+    contexts: int
+    features: int
+    outputs: int
+    sets: bool
+    propensities: str
+    interval: str
+    level: float
+    seed: int
+    fingerprint: str
+    trained_on_it: bool | None
+    floor: float | None
+
+
+@dataclass(frozen=True)
+class Content:
+    """All figures of a report, in the words of the user: rewards are rewards again."""
+
+    title: str
+    outcome: Outcome
+    decimals: Decimals
+    headline: str
+    verdict: Verdict
+    logged: Range
+    value: Range
+    gain: Range
+    versus_other: Range | None
+    surely: float
+    estimates: tuple[Estimated, ...]
+    trivial: tuple[Estimated, ...]
+    by_logger: tuple[tuple[str, int, Estimated], ...]
+    diagnosis: str
+    findings: tuple[Finding, ...]
+    weights: Weights
+    calibration: tuple[Decile, ...]
+    changes: Changes
+    explanation: tuple[str, ...]
+    candidates: tuple[dict[str, Any], ...]
+    facts: Facts
+
+
+def describe(
+    policy: AnyPolicy,
+    log: BanditLog,
+    *,
+    other: AnyPolicy | None = None,
+    level: float = 0.95,
+    title: str | None = None,
+    n_jobs: int | None = -1,
+    seed: int = 0,
+) -> Content:
+    """Find out all that a report says."""
+    _check(policy, log, other)
+    threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
+    judged = judge_all({"new": policy}, log)[0]
+    model = _model(log, seed, threads)
+    policies = {"new": policy} if other is None else {"new": policy, "other": other}
+    options: dict[str, Any] = {"level": level, "n_jobs": n_jobs, "seed": seed}
+    evaluation = evaluate(policies, log, "all", model=model, **options)
+    headline = "SNIPS" if model is None else "DR"
+    versus = None
+    if other is not None:
+        versus = gain_of(evaluate(policies, log, [headline], model=model, against="other", **options)["new", headline])
+    ratio = np.exp(np.minimum(judged.log_prob - log.log_propensity, LARGEST_LOG_RATIO))
+    line = evaluation["new", headline]
+    decimals = _decimals(evaluation, line)
+    fingerprint = log.fingerprint()
+    seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
+    bounds = float(log.loss.min()), float(log.loss.max())
+    case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
+    with OneBlasThread():
+        changes = find_changes(policy, log, ratio, outcome.sign, other)
+    return Content(
+        title=title or "Would the new policy be better?",
+        outcome=outcome,
+        decimals=decimals,
+        headline=headline,
+        verdict=reach_verdict(case),
+        logged=_logged(evaluation, outcome),
+        value=value_of(line, outcome),
+        gain=case.gain,
+        versus_other=versus,
+        surely=outcome.sign * evaluation.bound("new", headline, level),
+        estimates=tuple(_estimated(one, outcome) for one in evaluation.lines),
+        trivial=_trivial(log, outcome, options),
+        by_logger=_by_logger(evaluation, headline, outcome),
+        diagnosis=evaluation.diagnostics["new"].verdict,
+        findings=evaluation.diagnostics["new"].findings,
+        weights=_weights(ratio, log, evaluation, outcome),
+        calibration=_calibration(judged, log, model, outcome, threads),
+        changes=changes,
+        explanation=tuple(str(one) for one in _training(policy).get("explanation") or ()),
+        candidates=tuple(one for one in _training(policy).get("candidates") or () if isinstance(one, dict)),
+        facts=_facts(policy, log, evaluation, seed, seen, fingerprint),
+    )
+
+
+def _check(policy: Any, log: Any, other: Any) -> None:
+    kinds = Policy | FlooredPolicy
+    if not isinstance(policy, kinds) or not isinstance(log, BanditLog):
+        raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+    if other is not None and not isinstance(other, kinds):
+        raise InputError(f"other must be a policy of poem's, as poem.load_policy returns; found {other!r}.")
+
+
+def _training(policy: AnyPolicy) -> dict[str, Any]:
+    found: dict[str, Any] = policy.policy.training if isinstance(policy, FlooredPolicy) else policy.training
+    return found
+
+
+def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
+    """Return whether the policy was trained on the log of a fingerprint."""
+    trained_on = _training(policy).get("log")
+    if trained_on is None:
+        return "unknown"
+    return "same" if trained_on == fingerprint else "different"
+
+
+def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int, seen: Seen, fingerprint: str) -> Facts:
+    return Facts(
+        rows=len(log),
+        units=evaluation.logged.units,
+        contexts=log.n_contexts,
+        features=log.n_features,
+        outputs=len(log.labels),
+        sets=log.y.ndim == 2,
+        propensities=log.propensities,
+        interval=evaluation.interval,
+        level=evaluation.level,
+        seed=seed,
+        fingerprint=fingerprint,
+        trained_on_it={"same": True, "different": False, "unknown": None}[seen],
+        floor=float(policy.share) if isinstance(policy, FlooredPolicy) else None,
+    )
+
+
+# ---- estimates ------------------------------------------------------------------------------
+
+
+def _model(log: BanditLog, seed: int, threads: Threads) -> Model | None:
+    """Fit the loss model once for all that use it; one unit alone cannot be left out of a model."""
+    log.need_propensities()
+    if int(log.units().max()) == 0:
+        return None
+    with OneBlasThread():
+        return model_for(log, "linear", FOLDS, seed, threads)
+
+
+def _decimals(evaluation: Evaluation, line: Line) -> Decimals:
+    sizes = [abs(value) for value in (evaluation.logged.value, line.value) if np.isfinite(value)]
+    return Decimals.of(max(sizes), (line.difference_high - line.difference_low) / 2.0)
+
+
+def _logged(evaluation: Evaluation, outcome: Outcome) -> Range:
+    low, high = evaluation.logged.interval(evaluation.level)
+    return Range(evaluation.logged.value, low, high).times(outcome.sign)
+
+
+def _estimated(line: Line, outcome: Outcome) -> Estimated:
+    return Estimated(line.policy, line.estimator, value_of(line, outcome), gain_of(line), line.probability_better)
+
+
+def _trivial(log: BanditLog, outcome: Outcome, options: dict[str, Any]) -> tuple[Estimated, ...]:
+    """Judge policies that need no learning, by SNIPS: any policy worth its name must beat them."""
+    named: dict[str, FloatArray] = {}
+    if log.y.ndim == 1:
+        named["uniform"] = np.full(len(log), 1.0 / len(log.labels))
+        best = _best_alone(log)
+        if best is not None:
+            named[f"always {log.labels[best]}"] = (log.y == best).astype(np.float64)
+    else:
+        if len(log.labels) <= MOST_LABELS:
+            named["uniform"] = np.full(len(log), 2.0 ** -len(log.labels))
+        empty: FloatArray = np.asarray(log.y.max(axis=1) == 0, dtype=np.float64)
+        if empty.sum() >= SUPPORT:
+            named["no label"] = empty
+    if not named:
+        return ()
+    evaluation = evaluate(named, log, ["SNIPS"], model=None, **options)
+    return tuple(_estimated(line, outcome) for line in evaluation.lines)
+
+
+def _best_alone(log: BanditLog) -> int | None:
+    """Return the class that looks best as the only one, among those with enough rows."""
+    k = len(log.labels)
+    weight: FloatArray = np.exp(-log.log_propensity)
+    rows = np.bincount(log.y, minlength=k)
+    total = np.bincount(log.y, weight, minlength=k)
+    cost = np.bincount(log.y, weight * log.loss, minlength=k)
+    mean = np.divide(cost, total, out=np.full(k, np.inf), where=rows >= SUPPORT)
+    return int(np.argmin(mean)) if np.isfinite(mean).any() else None
+
+
+def _by_logger(evaluation: Evaluation, headline: str, outcome: Outcome) -> tuple[tuple[str, int, Estimated], ...]:
+    found = []
+    for name, alone in evaluation.by_logger.items():
+        estimators = {line.estimator for line in alone.lines}
+        line = alone["new", headline if headline in estimators else "SNIPS"]
+        found.append((str(name), alone.logged.n, _estimated(line, outcome)))
+    return tuple(found)
+
+
+# ---- weights --------------------------------------------------------------------------------
+
+
+def _weights(ratio: FloatArray, log: BanditLog, evaluation: Evaluation, outcome: Outcome) -> Weights:
+    worst = float(log.loss.max())
+    curve = evaluation.diagnostics["new"].clip_curve
+    clip = clip_for(log, IPS("auto"))[0]
+    return Weights(
+        bins=histogram(ratio),
+        mean=float(ratio.mean()),
+        largest=float(ratio.max()),
+        clip=float("nan") if clip is None else clip,
+        clip_curve=tuple((at, outcome.sign * (value + worst)) for at, value in curve),
+    )
+
+
+def histogram(ratio: FloatArray) -> tuple[Bin, ...]:
+    """Count weights on a logarithmic scale; those too small to matter are in the first bin."""
+    ends = np.clip([ratio.min(), ratio.max()], LEAST_WEIGHT, MOST_WEIGHT)
+    first, last = np.floor(np.log10(ends[0]) * BINS_A_DECADE), np.floor(np.log10(ends[1]) * BINS_A_DECADE) + 1
+    edges = 10.0 ** (np.arange(first, last + 1) / BINS_A_DECADE)
+    place = np.clip(np.searchsorted(edges, ratio, side="right") - 1, 0, len(edges) - 2)
+    rows = np.bincount(place, minlength=len(edges) - 1) / len(ratio)
+    weight = np.bincount(place, ratio, minlength=len(edges) - 1) / max(float(ratio.sum()), 1e-300)
+    return tuple(Bin(float(edges[i]), float(edges[i + 1]), float(rows[i]), float(weight[i])) for i in range(len(rows)))
+
+
+# ---- the loss model -------------------------------------------------------------------------
+
+
+def _calibration(
+    judged: Judged, log: BanditLog, model: Model | None, outcome: Outcome, threads: Threads
+) -> tuple[Decile, ...]:
+    if model is None:
+        return ()
+    with OneBlasThread():
+        predicted, _ = expectations(judged, log, model, threads)
+    return deciles(outcome.sign * predicted, outcome.sign * log.loss)
+
+
+def deciles(predicted: FloatArray, observed: FloatArray) -> tuple[Decile, ...]:
+    """Cut rows into tenths by what was predicted for them; equal predictions stay together."""
+    borders = np.unique(np.quantile(predicted, np.arange(1, DECILES) / DECILES))
+    place = np.searchsorted(borders, predicted, side="left")
+    rows = np.bincount(place, minlength=len(borders) + 1).astype(np.float64)
+    filled = np.flatnonzero(rows)
+    mean, seen, square = (
+        np.bincount(place, column, minlength=len(rows))[filled] / rows[filled]
+        for column in (predicted, observed, observed**2)
+    )
+    error = np.sqrt(np.maximum(square - seen**2, 0.0) / np.maximum(rows[filled] - 1.0, 1.0))
+    parts = zip(mean.tolist(), seen.tolist(), error.tolist(), rows[filled].tolist(), strict=True)
+    return tuple(Decile(p, o, e, int(n)) for p, o, e, n in parts)
