@@ -1,133 +1,125 @@
 """The command line: a thin skin, one command a stage."""
 
-import argparse
-import io
-import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from poem import __version__
-from poem.errors import PoemError
+if TYPE_CHECKING:
+    import argparse
+
+INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 if all is well, 2 for bad input, 130 after Ctrl-C."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a λ must not end a command on an ASCII terminal
-    options = _parser().parse_args(arguments)
+    """Run one command; return 0 if all is well, 1 if the answer is no, 2 for bad input, 130 after Ctrl-C."""
     try:
-        return int(options.run(options))
+        # All else is imported in here, so that Ctrl-C is understood from the beginning.
+        from poem.commands.interrupts import Interrupts
+
+        with Interrupts() as interrupts:
+            try:
+                return _answered(arguments)
+            except Exception:
+                if interrupts.heard:  # what is interrupted in the midst of an import may call it an error
+                    raise KeyboardInterrupt from None
+                raise
+    except KeyboardInterrupt:
+        print("\npoem: interrupted; nothing was left half-written", file=sys.stderr)
+        if arguments is None and "poem.experiments.schedule" not in sys.modules:  # which has processes to end first
+            _leave()
+        return INTERRUPTED
+
+
+def _leave() -> None:
+    """End the process at once: libraries that were interrupted while they were loaded may crash when Python ends."""
+    import contextlib
+    import os
+
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+def _answered(arguments: Sequence[str] | None) -> int:
+    import warnings
+
+    from poem.errors import PoemError
+
+    _mend_streams()
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")  # with the usage of the command
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _teller(options.quiet)
+            return int(options.run(options))
     except PoemError as error:
         print(f"poem: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has gone: nothing more to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_stdout_go()
         return 0
     except OSError as error:
         print(f"poem: {error}. Check the path and its permissions.", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("\npoem: interrupted; nothing was left half-written", file=sys.stderr)
-        return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> "argparse.ArgumentParser":
+    import argparse
+
+    from poem.commands import COMMANDS
+    from poem.version import VERSION
+
     parser = argparse.ArgumentParser(
-        prog="poem", description="Learn better decisions from logs of past ones.", epilog="Example: poem demo --out ."
-    )
-    parser.add_argument("--version", action="version", version=f"poem {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    demo = commands.add_parser(
-        "demo",
-        help="a whole round on real data in a minute",
-        description=(
-            "Fit a weak logging policy on the digits, simulate its log, learn from the log with IPS and POEM, "
-            "and compare off-policy estimates with the truth. The table goes to stdout, progress to stderr."
+        prog="poem",
+        usage="poem COMMAND … [options]",
+        description="Learn better decisions from logs of past ones.",
+        epilog=(
+            "Example: poem train log.csv -o policy.poem\n\n"
+            "poem COMMAND --help says more, with an example. Only the answer goes to stdout.\n"
+            "Exit status: 0 fine, 1 the answer is no, 2 bad usage or bad input, 130 interrupted."
         ),
-        epilog="Example: poem demo --out pictures --seed 1",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    demo.add_argument(
-        "--out", type=Path, default=Path("."), metavar="DIR", help="folder for poem-demo.png (default: .)"
-    )
-    demo.add_argument("--seed", type=int, default=0, help="seed of the split, the log and the fits (default: 0)")
-    demo.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads; -1 is all cores (default)")
-    demo.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    demo.set_defaults(run=_demo)
-    _add_reproduce(commands)
+    parser.add_argument("-V", "--version", action="version", version=f"poem {VERSION}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="poem")
+    for command in COMMANDS:
+        command.add(commands)
     return parser
 
 
-def _add_reproduce(commands: Any) -> None:
-    reproduce = commands.add_parser(
-        "reproduce",
-        help="the tables and figures of the paper",
-        description=(
-            "Run the experiments of the paper (Swaminathan & Joachims, ICML 2015) and put its own figures beside the "
-            "results. Every run is appended to runs.csv in the output folder; the same command goes on where an "
-            "interrupted one stopped. The tables go to stdout as Markdown, progress to stderr, and Markdown, HTML, PNG "
-            "and SVG files to the output folder."
-        ),
-        epilog="Example: poem reproduce table2 figure1 --dataset yeast --runs 3 --protocol release --data DIR",
-    )
-    choices = ("table1", "table2", "table3", "table4", "figure1", "figure2", "figure3", "all")
-    reproduce.add_argument(
-        "items", nargs="*", default=["all"], metavar="ITEM", help=f"any of {', '.join(choices)} (default: all)"
-    )
-    reproduce.add_argument(
-        "--dataset",
-        choices=("scene", "yeast", "tmc", "lyrl", "all"),
-        default="all",
-        help="one set for everything; all is what the paper used for each table or figure (default)",
-    )
-    reproduce.add_argument("--runs", type=int, default=10, metavar="N", help="repetitions (default: 10)")
-    reproduce.add_argument(
-        "--protocol",
-        choices=("paper", "release"),
-        default="paper",
-        help="as the paper's text says (default), or as its authors' code did where it differs",
-    )
-    reproduce.add_argument("--jobs", type=int, default=2, metavar="N", help="processes; -1 is all cores (default: 2)")
-    reproduce.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder with the data (default: POEM_DATA, the cache, then a download)"
-    )
-    reproduce.add_argument(
-        "--out", type=Path, default=Path("results"), metavar="DIR", help="folder for results (default: results)"
-    )
-    reproduce.add_argument("--seed", type=int, default=0, help="seed of the first run (default: 0)")
-    reproduce.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    reproduce.set_defaults(run=_reproduce)
+# ---- streams --------------------------------------------------------------------------------------
 
 
-def _reproduce(options: argparse.Namespace) -> int:
-    from poem.experiments import reproduce
+def _mend_streams() -> None:
+    """Make sure that whatever is said can be: a λ must not end a command on an ASCII terminal, nor a closed stderr."""
+    import io
+    import os
 
-    found = reproduce(
-        options.items,
-        dataset=options.dataset,
-        runs=options.runs,
-        protocol=options.protocol,
-        jobs=options.jobs,
-        data=options.data,
-        out=options.out,
-        seed=options.seed,
-        progress=not options.quiet,
-    )
-    print(found.markdown, end="", flush=True)
-    if not options.quiet:
-        print("files: " + ", ".join(map(str, found.files)), file=sys.stderr)
-    return 0
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
-def _demo(options: argparse.Namespace) -> int:
-    from poem.demo import draw, format_table, run_demo
+def _let_stdout_go() -> None:
+    """Send what is still to be written nowhere, or Python complains when it ends."""
+    import os
 
-    options.out.mkdir(parents=True, exist_ok=True)
-    demo = run_demo(seed=options.seed, n_jobs=options.jobs, progress=not options.quiet)
-    print(format_table(demo.rows), flush=True)
-    picture = draw(demo, options.out / "poem-demo.png")
-    if not options.quiet:
-        print(f"picture: {picture}", file=sys.stderr)
-    return 0
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _teller(quiet: bool) -> Callable[..., None]:
+    """Return what says poem's own warnings in one line; those of its libraries are not for users."""
+
+    def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        from poem.errors import PoemWarning
+
+        if issubclass(category, PoemWarning) and not quiet:
+            print(f"poem: warning: {message}", file=sys.stderr)
+
+    return show_warning

@@ -1,13 +1,75 @@
 """A progress bar on stderr: quiet unless asked for, and never in the way of results on stdout."""
 
 import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 BAR = 20  # characters
 EVERY = 0.2  # seconds between two states of the bar on a terminal
 EVERY_LINE = 30.0  # and between two lines in a file
+PATIENCE = 2.0  # seconds after which one wants to see that work goes on
+
+
+def tell(text: str) -> None:
+    """Write to stderr, if there is one: that nobody listens must not end the work."""
+    with suppress(OSError, ValueError):  # its reader has gone, or it was closed
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+class Pulse:
+    """Calls something now and then, in a thread of its own, from ``after`` seconds on until it is stopped."""
+
+    def __init__(self, beat: Callable[[], None], after: float, every: float) -> None:
+        self.beat, self.after, self.every = beat, after, every
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; nothing is called after this."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        wait = self.after
+        while not self._over.wait(wait):
+            self.beat()
+            wait = self.every
+
+
+class Working:
+    """Says on stderr that work goes on, once it has taken more than ``after`` seconds."""
+
+    def __init__(self, title: str, enabled: bool, after: float = PATIENCE) -> None:
+        self.title, self.enabled = title, enabled
+        self.begin, self.live, self._told = time.monotonic(), enabled and sys.stderr.isatty(), False
+        self._pulse = Pulse(self._tell, after, EVERY if self.live else EVERY_LINE)
+
+    def __enter__(self) -> Self:
+        if self.enabled:
+            self._pulse.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pulse.stop()
+        if self.live and self._told:
+            tell("\r\x1b[K")
+
+    def _tell(self) -> None:
+        self._told = True
+        span = _span(time.monotonic() - self.begin)
+        tell(f"\r\x1b[K{self.title} … {span}" if self.live else f"{self.title} … {span}\n")
 
 
 class Progress:
@@ -17,17 +79,24 @@ class Progress:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live = enabled and sys.stderr.isatty()
-        self._shown = 0.0 if self.live else self.begin
+        self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
+        # A part may take long, and so may what comes before the first one.
+        self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)
 
     def __enter__(self) -> Self:
+        if self.enabled:
+            self._pulse.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._pulse.stop()
+        clear = "\r\x1b[K" if self.live else ""
         if self.enabled and error is None and self._elapsed() >= self.after:
-            clear = "\r\x1b[K" if self.live else ""
-            sys.stderr.write(f"{clear}{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
+            tell(f"{clear}{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
+        elif not self._silent:
+            tell(clear)
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
@@ -43,10 +112,14 @@ class Progress:
         """Show where the present part stands, a few times a second at the most."""
         self._show(text, force=False)
 
+    def _beat(self) -> None:
+        self._show(self._text, force=self._silent)
+
     def _elapsed(self) -> float:
         return time.monotonic() - self.begin
 
     def _show(self, text: str, force: bool) -> None:
+        self._text = text
         now = time.monotonic()
         if (
             not self.enabled
@@ -54,14 +127,13 @@ class Progress:
             or (not force and now - self._shown < (EVERY if self.live else EVERY_LINE))
         ):
             return
-        self._shown = now
-        state = f"{self.done}/{self.total}{self.unit} in {_span(self._elapsed())}{self._left()} {text}"
+        self._shown, self._silent = now, False
+        state = f"{self.done}/{self.total}{self.unit} in {_span(self._elapsed())}{self._left()} {text}".rstrip()
         if self.live:
             filled = BAR * self.done // max(self.total, 1)
-            sys.stderr.write(f"\r\x1b[K{self.title} [{'█' * filled}{'·' * (BAR - filled)}] {state}")
+            tell(f"\r\x1b[K{self.title} [{'█' * filled}{'·' * (BAR - filled)}] {state}")
         else:
-            sys.stderr.write(f"{self.title}: {state}\n")
-        sys.stderr.flush()
+            tell(f"{self.title}: {state}\n")
 
     def _left(self) -> str:
         if not 0 < self.done < self.total:

@@ -2,9 +2,13 @@
 
 import re
 import runpy
+import tarfile
 from pathlib import Path
 
 import pytest
+from test_real_logs import ARCHIVE
+
+from poem.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,3 +44,37 @@ def test_links_lead_somewhere(page):
 def test_readme_has_its_pages():
     assert len(PAGES) >= 4
     assert len(blocks(ROOT / "README.md")) >= 1
+
+
+# ---- the walk through the README, on the real log -----------------------------------------------
+
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def steps():
+    """The commands of the README's walk-through, each with what it prints."""
+    (walk,) = CONSOLE.findall((ROOT / "README.md").read_text())
+    parts = [part.partition("\n") for part in walk.split("$ ")[1:]]
+    return [(command, printed.strip()) for command, _, printed in parts]
+
+
+def words(text):
+    """Return a text without its figures, which another machine may round otherwise."""
+    return re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.,]*(e-?\d+)?", "#", text))
+
+
+def test_the_walk_through_prints_what_the_readme_says(tmp_path, monkeypatch, capsys):
+    if not ARCHIVE.is_file():
+        pytest.skip("the Open Bandit data are not on this machine")
+    with tarfile.open(ARCHIVE) as tar:
+        tar.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
+    status = 0
+    for command, printed in steps():
+        if command == "echo $?":
+            assert printed == str(status)
+            continue
+        status = main(command.split()[1:])
+        assert words(capsys.readouterr().out.strip()) == words(printed), command
+    assert (tmp_path / "report.html").exists()

@@ -1,0 +1,7 @@
+"""python -m poem: the command line."""
+
+import sys
+
+from poem.cli import main
+
+sys.exit(main())

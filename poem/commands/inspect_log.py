@@ -1,0 +1,37 @@
+"""poem inspect: is this log fit for learning?"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from poem.commands.arguments import add_columns, add_command, add_common, encoding_of, read_raw_log, show, working
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "inspect",
+        "LOG",
+        "is this log fit for learning?",
+        "Check a log before anything is learnt from it: its size, outputs, losses, propensities and their support, "
+        "duplicates, drift, and how small an improvement it could show.",
+        "poem inspect log.csv --output item --reward click --propensity pscore --time ts",
+        {0: "fit for learning, perhaps with care", 1: "not fit for learning"},
+    )
+    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    add_common(parser, jobs=False)
+    add_columns(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the health of a log."""
+    from poem.health import inspect
+
+    raw = read_raw_log(options)
+    encoding = encoding_of(options, raw)
+    with working(options, "inspecting"):
+        health = inspect(raw, missing=options.propensity == "estimate", encoding=encoding)
+    show(options, str(health), health.to_dict())
+    return 1 if health.verdict == "unfit" else 0

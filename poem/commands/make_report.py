@@ -1,0 +1,73 @@
+"""poem report: one page to show."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from poem.commands.arguments import (
+    add_columns,
+    add_command,
+    add_common,
+    add_seed,
+    log_for,
+    read_raw_log,
+    roles_of,
+    share,
+    show,
+    working,
+    writable,
+)
+from poem.errors import MismatchError
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "report",
+        "POLICY LOG -o FILE",
+        "one page to show: verdict, estimates, what changes",
+        "Write one self-contained HTML page on what a policy would have done on a log that it was not trained on: the "
+        "verdict, estimates with intervals, what changes and where, and the diagnostics behind it.",
+        "poem report policy.poem log.parquet -o report.html",
+        {0: "written; the verdict is on the page, and the status of poem evaluate"},
+    )
+    parser.add_argument("policy", type=Path, metavar="POLICY", help="a file that poem train wrote")
+    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the page (.html)")
+    parser.add_argument("--against", type=Path, metavar="POLICY", help="another policy to compare with")
+    parser.add_argument("--title", help="title of the page")
+    parser.add_argument("--level", type=share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
+    add_seed(parser, "folds")
+    add_common(parser)
+    add_columns(parser, encoding=False)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page, and print where it is."""
+    from poem.policy import load_policy
+    from poem.report import write_report
+
+    writable(options.out, ".html", ".htm")
+    policy = load_policy(options.policy)
+    other = None if options.against is None else load_policy(options.against)
+    if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
+        raise MismatchError(
+            f"{options.against.name} has other features or outputs than {options.policy.name}, and a page is made from "
+            "one reading of the log. Compare them by poem evaluate --against, or train the new one with --start."
+        )
+    log = log_for(policy, options.policy, read_raw_log(options, roles_of(policy)), options)
+    with working(options, "reporting"):
+        path = write_report(
+            policy,
+            log,
+            options.out,
+            other=other,
+            level=options.level,
+            title=options.title,
+            n_jobs=options.jobs,
+            seed=options.seed,
+        )
+    show(options, str(path), {"report": str(path)})
+    return 0

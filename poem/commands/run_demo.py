@@ -1,0 +1,42 @@
+"""poem demo: a whole round on real data."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from poem.commands.arguments import add_command
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    demo = add_command(
+        commands,
+        "demo",
+        "",
+        "a whole round on real data in a minute",
+        "Fit a weak logging policy on the digits, simulate its log, learn from the log with IPS and POEM, "
+        "and compare off-policy estimates with the truth. The table goes to stdout, progress to stderr.",
+        "poem demo --out pictures --seed 1",
+        {0: "done"},
+    )
+    demo.add_argument(
+        "--out", type=Path, default=Path("."), metavar="DIR", help="folder for poem-demo.png (default: .)"
+    )
+    demo.add_argument("--seed", type=int, default=0, help="seed of the split, the log and the fits (default: 0)")
+    demo.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads; -1 is all cores (default)")
+    demo.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    demo.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the demo, and print its table."""
+    from poem.demo import draw, format_table, run_demo
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    demo = run_demo(seed=options.seed, n_jobs=options.jobs, progress=not options.quiet)
+    print(format_table(demo.rows), flush=True)
+    picture = draw(demo, options.out / "poem-demo.png")
+    if not options.quiet:
+        print(f"picture: {picture}", file=sys.stderr)
+    return 0

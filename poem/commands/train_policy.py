@@ -1,0 +1,192 @@
+"""poem train: from a log to a policy file."""
+
+import argparse
+import math
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from poem.commands.arguments import (
+    add_columns,
+    add_command,
+    add_common,
+    add_seed,
+    check_recipe,
+    encoding_of,
+    estimated,
+    read_raw_log,
+    recipe_of,
+    remark,
+    roles_of,
+    share,
+    shortened,
+    show,
+    working,
+    writable,
+)
+from poem.errors import InputError
+
+if TYPE_CHECKING:
+    from poem.log import BanditLog
+    from poem.policy import Policy
+    from poem.readers.raw import RawLog
+    from poem.result import Fit
+
+LEARNERS = ("auto", "ips", "poem", "norm-poem", "direct", "dr", "ix", "ls")
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "train",
+        "LOG -o FILE",
+        "learn a policy from a log",
+        "Learn the best policy that a log supports, and say how much better it is estimated to be than what was "
+        "logged. The file holds all that the other commands need: features, outputs, and the names of the columns.",
+        "poem train log.parquet -o policy.poem",
+        {
+            0: "a better policy was found and written",
+            1: "nothing is better with the wanted confidence: what was written behaves as the log did",
+        },
+    )
+    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    parser.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the policy (.poem)"
+    )
+    parser.add_argument(
+        "--learner",
+        default="auto",
+        choices=LEARNERS,
+        metavar="NAME",
+        help=f"{', '.join(LEARNERS[1:-1])} or {LEARNERS[-1]}; auto (default) lets several compete",
+    )
+    parser.add_argument(
+        "--valid",
+        type=share,
+        metavar="SHARE",
+        help="share to hold out for the choice (default: five folds, or 0.25 with --out-of-time)",
+    )
+    parser.add_argument("--out-of-time", action="store_true", help="hold out the latest rows; needs a column of times")
+    parser.add_argument(
+        "--confidence",
+        type=_confidence,
+        default=0.95,
+        metavar="P",
+        help="how sure it must be that the policy is better (default: 0.95)",
+    )
+    parser.add_argument(
+        "--start",
+        type=Path,
+        metavar="FILE",
+        help="a policy to start from, such as the last round's; its features, outputs and columns are used",
+    )
+    parser.add_argument(
+        "--loss-bounds",
+        type=_bounds,
+        metavar="LOW,HIGH",
+        help="what a loss, or a reward, can be, such as 0,1 (default: as in the log)",
+    )
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep finished candidates here, and resume")
+    parser.add_argument("--force", action="store_true", help="go on although the logging policy was deterministic")
+    add_seed(parser, "folds and stochastic optimizers")
+    add_common(parser)
+    add_columns(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Learn a policy, write it, and print what was found."""
+    from poem.fit import fit
+    from poem.policy import load_policy
+    from poem.readers.checked import log_of
+
+    writable(options.out, unlike=options.log)
+    start = None if options.start is None else load_policy(options.start)
+    raw = read_raw_log(options, None if start is None else roles_of(start))
+    recipe = None if start is None else recipe_of(start)
+    with working(options, "checking"):
+        log = log_of(
+            raw,
+            features=recipe,
+            labels=None if start is None else start.labels,
+            missing=options.propensity == "estimate",
+            encoding=encoding_of(options, raw, recipe),
+        )
+    if start is not None:
+        check_recipe(start, options.start, log.features, raw.origin.name)
+    log = estimated(log, options)
+    remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
+    train, validation = _held_out(log, options)
+    result = fit(
+        train,
+        learners=options.learner,
+        validation=validation,
+        confidence=options.confidence,
+        loss_bounds=_loss_bounds(log, options),
+        start=start,
+        force=options.force,
+        n_jobs=options.jobs,
+        seed=options.seed,
+        # A terminal is shown a bar after two seconds; a file gets a line now and then.
+        progress=False if options.quiet else None if sys.stderr.isatty() else True,
+        checkpoint=options.checkpoint,
+    )
+    _with_origin(result.policy, raw, log).save(options.out)
+    show(options, result.explain(), _as_data(result, options.out))
+    remark(options, f"policy: {options.out}")
+    return 1 if result.fell_back else 0
+
+
+def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog", Any]:
+    """Return the rows to train on, and what to judge on."""
+    if options.out_of_time:
+        if log.time is None:
+            raise InputError("--out-of-time needs a column of times, and none is named so. Name it with --time.")
+        return log.split_by_time(0.25 if options.valid is None else options.valid)
+    return log, "auto" if options.valid is None else options.valid
+
+
+def _loss_bounds(log: "BanditLog", options: argparse.Namespace) -> Any:
+    """Return what a loss can be; on the command line bounds are of what the log has."""
+    if options.loss_bounds is None:
+        return "auto"
+    low, high = options.loss_bounds
+    return (-high, -low) if log.outcome == "reward" else (low, high)
+
+
+def _with_origin(policy: "Policy", raw: "RawLog", log: "BanditLog") -> "Policy":
+    """Return the policy with the names of its log's columns, so that the next log need not be described again."""
+    # With --out-of-time the policy saw a part only, but it is the whole log that it must not be judged on.
+    return replace(policy, training={**policy.training, "columns": asdict(raw.roles), "log": log.fingerprint()})
+
+
+def _as_data(result: "Fit", path: Path) -> dict[str, Any]:
+    gain = result.chosen.gain
+    return {
+        "policy": str(path),
+        "learner": result.chosen.learner,
+        "better": not result.fell_back if result.sure is None else result.sure,
+        "fell_back": result.fell_back,
+        "gain": None if gain is None else -gain.value,
+        "gain_interval": None if gain is None else [-end for end in reversed(gain.interval())],
+        "warnings": result.warnings(),
+        "candidates": result.policy.training["candidates"],
+    }
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = math.nan
+    if not (math.isfinite(high - low) and low < high):
+        raise argparse.ArgumentTypeError(f"two numbers are needed, the lower one first, such as 0,1; found {text!r}")
+    return low, high
+
+
+def _confidence(text: str) -> float:
+    if (value := share(text)) < 0.5:
+        raise argparse.ArgumentTypeError(f"at least 0.5 is needed; found {text!r}")
+    return value
