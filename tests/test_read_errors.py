@@ -282,6 +282,14 @@ def test_duplicate_column_names(tmp_path):
         poem.read_log(pd.DataFrame(SOUND).set_axis(["x", "output", "loss", "x"], axis=1))
 
 
+def test_duplicate_column_names_in_a_part(tmp_path):
+    doubled = pa.Table.from_arrays([*table().columns, pa.array([1, 2, 3])], names=[*SOUND, "x"])
+    for number in (0, 1):
+        pq.write_table(doubled, tmp_path / f"{number}.parquet")
+    with refuses(ReadError, "0.parquet has the column 'x' twice"):
+        poem.read_log(tmp_path)
+
+
 def test_structs_and_columns_of_one_name():
     with refuses(ReadError, "the table has the column 'u.age' twice"):
         poem.read_log(table(**{"u.age": [1, 2, 3], "u": [{"age": 1}] * 3}))

@@ -1,6 +1,7 @@
 """poem convert: any log → Parquet."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ def run(options: argparse.Namespace) -> int:
     writable(options.out, ".parquet", ".pq", unlike=options.log)
     raw = read_raw_log(options)
     with working(options, "converting"):
-        log = log_of(raw, missing=options.propensity == "estimate")
-        write_log(raw, options.out)
+        missing = options.propensity == "estimate"  # nothing is estimated here: the file says that they are missing
+        log = log_of(raw, missing=missing)
+        write_log(replace(raw, about=replace(raw.about, missing=missing or raw.about.missing)), options.out)
     content = {"log": str(options.out), "rows": len(log), "outputs": len(log.labels), "features": log.n_features}
     show(options, repr(log), content)
     return 0

@@ -1,5 +1,6 @@
 """A log as it was read: one Arrow table, what each of its columns is, and where its rows come from."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
@@ -124,9 +125,7 @@ def assign(table: Table, origin: str, defaults: Roles, given: Mapping[str, Any],
     and ``ignore`` may have patterns such as ``user_*``.
     """
     names = table.column_names
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise ReadError(f"{origin} has the column {doubled[0]!r} twice. Columns need different names; rename one.")
+    check_names(names, origin)
     asked = {role: value for role, value in given.items() if value is not None and role != "context"}
     for role, value in asked.items():
         if role == "unit":
@@ -139,6 +138,13 @@ def assign(table: Table, origin: str, defaults: Roles, given: Mapping[str, Any],
         raise InputError(f"the unit of propensities must be one of {', '.join(UNITS)}; found {asked['unit']!r}.")
     roles = _with_defaults(asked, defaults, [n for n in names if not any(_matches(n, pattern) for pattern in ignore)])
     return replace(roles, context=_context(names, roles, given.get("context"), ignore, origin))
+
+
+def check_names(names: Sequence[str], origin: str) -> None:
+    """Raise if two columns have one name."""
+    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
+    if doubled:
+        raise ReadError(f"{origin} has the column {doubled[0]!r} twice. Columns need different names; rename one.")
 
 
 def _several(value: Any) -> tuple[Any, ...]:

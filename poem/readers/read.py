@@ -18,7 +18,7 @@ from poem.readers import csv, jsonl, obd, parquet, svmlight
 from poem.readers.checked import log_of
 from poem.readers.detect import common_format, files_of
 from poem.readers.lines import is_by_line, with_lines
-from poem.readers.raw import Origin, RawLog, Roles, Unit, assign
+from poem.readers.raw import Origin, RawLog, Roles, Unit, assign, check_names
 
 NO_ROLES = Roles()
 SAMPLED = Roles(output=("action",), loss="cost", propensity="probability")
@@ -303,6 +303,7 @@ def _joined(tables: list[Table], files: list[Path]) -> Table:
 
 
 def _check_alike(table: Table, name: str, first: Table, first_name: str) -> None:
+    check_names(table.column_names, name)
     different = set(table.column_names) ^ set(first.column_names)
     if different:
         raise ReadError(
