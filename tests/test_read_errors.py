@@ -626,3 +626,17 @@ def test_commands_leave_nothing_behind(tmp_path, content, capsys):
     assert main(["convert", str(path), str(tmp_path / "out.parquet"), "--quiet"]) == 2
     assert "log.csv" in capsys.readouterr().err
     assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_a_column_has_one_role(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
+    with pytest.raises(poem.PoemError, match="'loss' cannot be both loss and time"):
+        poem.read_log(path, time="loss")
+
+
+def test_a_side_table_is_for_libsvm_only(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
+    with pytest.raises(poem.PoemError, match=r"is for LibSVM; log\.csv is csv"):
+        poem.read_log(path, side=path)

@@ -137,7 +137,18 @@ def assign(table: Table, origin: str, defaults: Roles, given: Mapping[str, Any],
     if asked.get("unit", "probability") not in UNITS:
         raise InputError(f"the unit of propensities must be one of {', '.join(UNITS)}; found {asked['unit']!r}.")
     roles = _with_defaults(asked, defaults, [n for n in names if not any(_matches(n, pattern) for pattern in ignore)])
+    _check_one_role_each(roles, asked)
     return replace(roles, context=_context(names, roles, given.get("context"), ignore, origin))
+
+
+def _check_one_role_each(roles: Roles, asked: Mapping[str, Any]) -> None:
+    """Raise if a column that was named is something else as well."""
+    by_column: dict[str, str] = {}
+    for role, value in vars(roles).items():
+        for name in () if role in ("context", "unit") or value is None else _several(value):
+            other = by_column.setdefault(name, role)
+            if other != role and {role, other} & set(asked):
+                raise InputError(f"the column {name!r} cannot be both {other} and {role}. Name another column.")
 
 
 def check_names(names: Sequence[str], origin: str) -> None:

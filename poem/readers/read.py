@@ -256,6 +256,8 @@ def _read_files(
     kind = FORMATS[name]
     if delimiter is not None and not kind.delimited:
         raise InputError(f"a delimiter is for CSV; {path.name} is {name}.")
+    if side is not None and name != "svmlight":
+        raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
     options = {"delimiter": delimiter} if kind.delimited else {}
     tables = []
     with Progress(f"reading {path.name}", len(files), progress, after=2.0) as line:
