@@ -281,7 +281,7 @@ def test_other_delimiters_are_given(tmp_path, expected):
     for wrong in ("::", "é", '"', ""):
         with pytest.raises(InputError, match="one character of ASCII"):
             poem.read_log(path, delimiter=wrong)
-    with pytest.raises(InputError, match=r"a delimiter is for CSV; log\.jsonl is jsonl"):
+    with pytest.raises(InputError, match=r"delimiter is for csv and obd; log\.jsonl is jsonl"):
         poem.read_log(write(tmp_path / "log.jsonl", as_jsonl()), delimiter=";")
 
 
@@ -907,3 +907,17 @@ def test_the_open_bandit_data_are_read(tmp_path):
 def test_paths_may_be_strings(tmp_path, expected):
     assert_same(poem.read_log(str(write(tmp_path / "log.csv", as_csv()))), expected)
     assert isinstance(poem.write_log(expected, str(tmp_path / "log.parquet")), Path)
+
+
+def test_actions_that_vary_are_known_by_their_index_on_request(tmp_path):
+    line = (
+        '{"_label_cost": %d, "_label_probability": 0.5, "_labelIndex": %d, "a": [1, 2], "p": [0.5, 0.5], '
+        '"c": {"user": {"age": %d}, "_multi": [{"i": {"x": %d}}, {"i": {"x": 2}}]}}'
+    )
+    path = tmp_path / "log.dsjson"
+    path.write_text("\n".join(line % (-number % 2, number % 2, number, number) for number in range(1, 5)))
+    with pytest.raises(poem.PoemError, match="--actions-vary"):
+        poem.read_log(path)
+    log = poem.read_log(path, actions_vary=True)
+    assert log.labels == (1, 2)
+    assert log.X.toarray().ravel().tolist() == [1, 2, 3, 4]

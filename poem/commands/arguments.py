@@ -79,6 +79,9 @@ def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
     add_format(columns, "LOG")
     columns.add_argument("--delimiter", metavar="C", help="of a CSV file (default: found in its first line)")
     columns.add_argument(
+        "--actions-vary", action="store_true", help="of DSJSON: know an action by its index, whatever its features"
+    )
+    columns.add_argument(
         "--side", type=Path, metavar="FILE", help="table beside a LibSVM file (default: the same name)"
     )
     if encoding:
@@ -196,6 +199,7 @@ def read_raw_log(options: argparse.Namespace, defaults: "Roles | None" = None) -
         ignore=options.ignore,
         side=options.side,
         delimiter=options.delimiter,
+        actions_vary=options.actions_vary,
         defaults=defaults,
         progress=not options.quiet,
     )

@@ -127,10 +127,9 @@ class Numeric(Kind):
 
 
 @dataclass(frozen=True)
-class Vector(Kind):
-    """A list of numbers of the same length in each row."""
+class Sized(Kind):
+    """A column that becomes a fixed number of features."""
 
-    kind = "vector"
     size: int = 0
 
     @classmethod
@@ -140,6 +139,13 @@ class Vector(Kind):
     @property
     def width(self) -> int:
         return self.size
+
+
+@dataclass(frozen=True)
+class Vector(Sized):
+    """A list of numbers of the same length in each row."""
+
+    kind = "vector"
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}[{i}]" for i in range(self.size))
@@ -191,20 +197,11 @@ class OneHot(Kind):
 
 
 @dataclass(frozen=True)
-class Hashed(Kind):
+class Hashed(Sized):
     """Categories hashed into a fixed number of features."""
 
     kind = "hashed"
     _least = 1
-    size: int = 0
-
-    @classmethod
-    def _types(cls) -> dict[str, Any]:
-        return {"column": str, "size": int}
-
-    @property
-    def width(self) -> int:
-        return self.size
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}#{i}" for i in range(self.size))

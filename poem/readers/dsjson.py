@@ -201,8 +201,8 @@ class _Decisions:
 
 
 _FIXED_SET = (
-    "poem learns over a fixed set of actions. Pass actions_vary=True if an index means the same action in every line; "
-    "the features of actions are then ignored."
+    "poem learns over a fixed set of actions. Pass --actions-vary (actions_vary=True) if an index means the same "
+    "action in every line; the features of actions are then ignored."
 )
 
 

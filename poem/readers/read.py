@@ -26,13 +26,16 @@ SAMPLED = Roles(output=("action",), loss="cost", propensity="probability")
 
 @dataclass(frozen=True)
 class Format:
-    """One file format: how a file is read into a table, what its columns are, and what its rows are called."""
+    """One file format: how a file is read into a table, what its columns are, and what its rows are called.
+
+    ``ignored`` are columns that are no context unless they are named, ``takes`` are arguments of its own.
+    """
 
     read: Callable[..., Table]
     roles: Roles = NO_ROLES
     counted: Literal["row", "line"] = "row"
     ignored: tuple[str, ...] = ()
-    delimited: bool = False
+    takes: tuple[str, ...] = ()
 
 
 def _read_vw(path: Path) -> Table:
@@ -42,16 +45,16 @@ def _read_vw(path: Path) -> Table:
     return with_lines(read_vw(content, path.name), content)
 
 
-def _read_dsjson(path: Path) -> Table:
+def _read_dsjson(path: Path, actions_vary: bool = False) -> Table:
     from poem.readers.dsjson import read_dsjson
 
     content = content_of(path)
-    return with_lines(read_dsjson(content, path.name), content)
+    return with_lines(read_dsjson(content, path.name, actions_vary=actions_vary), content)
 
 
 FORMATS = {
     "parquet": Format(parquet.read_table),
-    "csv": Format(csv.read_table, delimited=True),
+    "csv": Format(csv.read_table, takes=("delimiter",)),
     "jsonl": Format(jsonl.read_table, counted="line"),
     "svmlight": Format(svmlight.read_contexts, counted="line"),
     "vw": Format(_read_vw, SAMPLED, "line"),
@@ -59,8 +62,9 @@ FORMATS = {
         _read_dsjson,
         replace(SAMPLED, time="time", candidates="candidates", distribution="distribution"),
         "line",
+        takes=("actions_vary",),
     ),
-    "obd": Format(obd.read_table, obd.ROLES, ignored=obd.IGNORED, delimited=True),
+    "obd": Format(obd.read_table, obd.ROLES, ignored=obd.IGNORED, takes=("delimiter",)),
 }
 
 
@@ -89,6 +93,7 @@ def read_log(
     hash_size: int = HASH_SIZE,
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
+    actions_vary: bool = False,
     progress: bool = False,
 ) -> BanditLog:
     """Read a log from a file, a folder of part files, or a data frame.
@@ -128,6 +133,9 @@ def read_log(
         The table that stands beside a LibSVM file; one of the same name by default.
     delimiter : str, optional
         Of a CSV file; found in its first line by default.
+    actions_vary : bool
+        Of a DSJSON file: the number or the features of its actions differ between lines, and an action is known by its
+        index alone.
     progress : bool
         Show which part file is being read.
     """
@@ -145,7 +153,16 @@ def read_log(
         "candidates": candidates,
         "distribution": distribution,
     }
-    raw = read_raw(source, given, format=format, ignore=ignore, side=side, delimiter=delimiter, progress=progress)
+    raw = read_raw(
+        source,
+        given,
+        format=format,
+        ignore=ignore,
+        side=side,
+        delimiter=delimiter,
+        actions_vary=actions_vary,
+        progress=progress,
+    )
     encoding = {"scale": scale, "one_hot": one_hot, "hashed": hashed, "text": text, "hash_size": hash_size}
     return log_of(raw, features=features, labels=labels, missing=missing, encoding=encoding)
 
@@ -158,6 +175,7 @@ def read_raw(
     ignore: str | Sequence[str] = (),
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
+    actions_vary: bool = False,
     defaults: Roles | None = None,
     progress: bool = False,
 ) -> RawLog:
@@ -170,7 +188,9 @@ def read_raw(
         table, origin, kind, labels = as_table(source, "the log"), Origin("the table"), Format(as_table), None
         check_text(table, origin.name)
     elif isinstance(source, str | os.PathLike):
-        table, origin, kind, labels = _read_files(Path(source), format, side, delimiter, progress)
+        table, origin, kind, labels = _read_files(
+            Path(source), format, side, {"delimiter": delimiter, "actions_vary": actions_vary}, progress
+        )
     else:
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
     raw = parquet.with_about(RawLog(plain_table(table), kind.roles, origin, labels))
@@ -248,17 +268,19 @@ def _read_files(
     path: Path,
     format: str | None,
     side: Any,
-    delimiter: str | None,
+    arguments: Mapping[str, Any],
     progress: bool,
 ) -> tuple[Table, Origin, Format, Labels | None]:
     files = files_of(path)
     name = common_format(files, format, tuple(FORMATS))
     kind = FORMATS[name]
-    if delimiter is not None and not kind.delimited:
-        raise InputError(f"a delimiter is for CSV; {path.name} is {name}.")
+    options = {argument: value for argument, value in arguments.items() if value not in (None, False)}
+    for argument in options:
+        if argument not in kind.takes:
+            whose = " and ".join(other for other, one in FORMATS.items() if argument in one.takes)
+            raise InputError(f"{argument} is for {whose}; {path.name} is {name}. Leave it out.")
     if side is not None and name != "svmlight":
         raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
-    options = {"delimiter": delimiter} if kind.delimited else {}
     tables = []
     with Progress(f"reading {path.name}", len(files), progress, after=2.0) as line:
         for file in files:
