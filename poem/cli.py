@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     import argparse
 
 INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
+BROKEN_PIPE = 141  # and of one whose reader has gone: it must not look like an answer
+BUG = 70  # nor must an error that nobody thought of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,12 +24,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except Exception:
                 if interrupts.heard:  # what is interrupted in the midst of an import may call it an error
                     raise KeyboardInterrupt from None
-                raise
+                return _bug()
     except KeyboardInterrupt:
         print("\npoem: interrupted; nothing was left half-written", file=sys.stderr)
         if arguments is None and "poem.experiments.schedule" not in sys.modules:  # which has processes to end first
             _leave()
         return INTERRUPTED
+
+
+def _bug() -> int:
+    """Say that an error is none that poem foresaw."""
+    import traceback
+
+    traceback.print_exc()
+    print("poem: this is a bug in poem, not an answer; please report it with the lines above", file=sys.stderr)
+    return BUG
 
 
 def _leave() -> None:
@@ -59,9 +70,12 @@ def _answered(arguments: Sequence[str] | None) -> int:
         return 2
     except BrokenPipeError:  # the reader of our output has gone: nothing more to say
         _let_stdout_go()
-        return 0
+        return BROKEN_PIPE
     except OSError as error:
         print(f"poem: {error}. Check the path and its permissions.", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"poem: there is not enough memory ({error}). Take fewer rows or features.", file=sys.stderr)
         return 2
 
 

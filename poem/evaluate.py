@@ -424,8 +424,9 @@ class _Work:
             return value, ends, float(np.mean(good < 0.0) + 0.5 * np.mean(good == 0.0))
         stderr = standard_error(found.sums.shares() - other.shares())
         if stderr <= 1e-12 * (-self.best):  # rounding, not a difference
-            same = abs(value) <= 1e-12 * (-self.best)
-            return value, (value, value), 0.5 if same else float(value < 0.0)
+            if abs(value) <= 1e-12 * (-self.best):
+                return 0.0, (0.0, 0.0), 0.5
+            return value, (value, value), float(value < 0.0)
         better = float(special.stdtr(freedom, -value / stderr))
         if self.interval == "normal":
             return value, normal(value, stderr, self.tail), better

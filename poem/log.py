@@ -289,10 +289,12 @@ class BanditLog:
             raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")
         if not 0.0 < fraction < 1.0:
             raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for the latest quarter.")
-        begin = np.quantile(self.time, 1.0 - fraction, method="higher")
-        late = self.time >= begin
-        if late.all():
+        moments, counts = np.unique(self.time, return_counts=True)
+        if len(moments) < 2:
             raise InputError("cannot split by time: all of the rows have the same time. Pass finer times.")
+        # Rows of one moment stay together: the cut is where the later share is nearest to what was asked for.
+        later = 1.0 - np.cumsum(counts)[:-1] / len(self)
+        late = self.time > moments[int(np.argmin(np.abs(later - fraction)))]
         return self.take(~late), self.take(late)
 
     def shards(self, count: int) -> Iterator["BanditLog"]:

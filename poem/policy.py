@@ -113,6 +113,11 @@ class Policy:
                 f"the log's features are {list(log.feature_names or ())[:8]}, the policy's are "
                 f"{list(self.feature_names)[:8]}. Build the log with feature_names= the policy's feature_names."
             )
+        if self.features is not None and log.features not in (None, self.features):
+            raise MismatchError(
+                "the log's features were made of its columns in another way than the policy's (other scales, "
+                "categories or hashes). Read the log with features= the policy's features."
+            )
         layout = Layout(log, self.structure, self.intercept)
         log_prob = np.empty(len(log))
         log_prob[layout.order] = layout.log_prob(self.weights, Threads(count_threads(n_jobs)))

@@ -16,9 +16,14 @@ PATIENCE = 2.0  # seconds after which one wants to see that work goes on
 
 def tell(text: str) -> None:
     """Write to stderr, if there is one: that nobody listens must not end the work."""
-    with suppress(OSError, ValueError):  # its reader has gone, or it was closed
+    with suppress(OSError, ValueError, AttributeError):  # its reader has gone, it was closed, or there is none
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def is_terminal() -> bool:
+    """Tell whether stderr is there and is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Pulse:
@@ -51,7 +56,7 @@ class Working:
 
     def __init__(self, title: str, enabled: bool, after: float = PATIENCE) -> None:
         self.title, self.enabled = title, enabled
-        self.begin, self.live, self._told = time.monotonic(), enabled and sys.stderr.isatty(), False
+        self.begin, self.live, self._told = time.monotonic(), enabled and is_terminal(), False
         self._pulse = Pulse(self._tell, after, EVERY if self.live else EVERY_LINE)
 
     def __enter__(self) -> Self:
@@ -78,7 +83,7 @@ class Progress:
     def __init__(self, title: str, total: int, enabled: bool, unit: str = "", after: float = 0.0) -> None:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
-        self.live = enabled and sys.stderr.isatty()
+        self.live = enabled and is_terminal()
         self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
         # A part may take long, and so may what comes before the first one.
         self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -527,7 +528,7 @@ def test_a_broken_pipe_ends_quietly(shop, tmp_path):
         assert process.stdout.readline() == '"city","age","output","probability"\n'
         process.stdout.close()
         assert process.stderr.read() == ""
-    assert process.returncode == 0
+    assert process.returncode == 141  # what shells say of it: it must not look like an answer
 
 
 def test_nobody_reading_stderr_does_not_end_the_work(shop, tmp_path, monkeypatch):
@@ -896,17 +897,18 @@ def test_an_interruption_that_python_would_ignore_is_made_again(shop, tmp_path, 
         def __del__(self):
             press()
 
+    went_on = []
+
     def delete_and_go_on(*_, **__):
         Deleted()
         gc.collect()
-        time.sleep(5.0)
-        raise AssertionError("the interruption was lost")
+        time.sleep(10.0)
+        went_on.append(True)
 
     monkeypatch.setattr(import_module("poem.fit"), "fit", delete_and_go_on)
     arguments, _ = command_line("train", shop, tmp_path)
-    begin = time.monotonic()
     assert_interrupted(call(*arguments, "--quiet"), *capsys.readouterr(), tmp_path)
-    assert time.monotonic() - begin < 4.0
+    assert not went_on
 
 
 def test_handlers_are_as_before(shop, ctrl_c):
@@ -921,7 +923,7 @@ def test_handlers_are_as_before(shop, ctrl_c):
 def test_work_says_that_it_goes_on(capsys):
     with Working("counting", True, after=0.01):
         time.sleep(0.2)
-    assert re.fullmatch(r"counting … 0\.\d s\n", capsys.readouterr().err)
+    assert re.match(r"counting … \d+\.\d s\n", capsys.readouterr().err)
     with Working("counting", True):
         pass
     with Working("counting", False, after=0.01):
@@ -941,6 +943,63 @@ def test_parts_that_take_long_show_that_work_goes_on(capsys, monkeypatch):
     with Progress("work", 3, True) as line:
         time.sleep(0.2)
         line.part_done()
-    first, last = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"work: 0/3 in 0\.\d s", first)
-    assert re.fullmatch(r"work: 1/3 in 0\.\d s", last)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert re.match(r"work: 0/3 in \d+\.\d s", first)
+    assert re.match(r"work: 1/3 in \d+\.\d s", last)
+
+
+# ---- nothing but an answer looks like one -----------------------------------------------------------
+
+
+def test_an_error_that_nobody_thought_of_is_no_answer(shop, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("unheard of")
+
+    monkeypatch.setattr(import_module("poem.health"), "inspect", fail)
+    assert call("inspect", shop.log, "--quiet", *COLUMNS) == 70
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "RuntimeError: unheard of" in err
+    assert err.endswith("poem: this is a bug in poem, not an answer; please report it with the lines above\n")
+
+
+def test_too_little_memory_is_bad_input(shop, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("48 GiB")
+
+    monkeypatch.setattr(import_module("poem.health"), "inspect", fail)
+    assert call("inspect", shop.log, "--quiet", *COLUMNS) == 2
+    assert capsys.readouterr().err == "poem: there is not enough memory (48 GiB). Take fewer rows or features.\n"
+
+
+def test_a_floor_is_not_replaced(shop, tmp_path, capsys):
+    poem.load_policy(shop.policy).with_floor(0.5).save(tmp_path / "floored.poem")
+    assert call("predict", tmp_path / "floored.poem", shop.log, "--sample", "--floor", "0.1") == 2
+    assert "has a floor already" in capsys.readouterr().err
+
+
+def test_one_column_alone_can_be_decided_on(tmp_path, capsys):
+    log = poem.BanditLog(np.arange(8.0)[:, None], np.arange(8) % 2, loss=np.ones(8), propensity=np.full(8, 0.5))
+    weights = np.array([[0.0, 1.0], [0.0, -3.5]])
+    poem.Policy(poem.MultiClass(2), weights, True, log.labels, ("age",)).save(tmp_path / "age.poem")
+    (tmp_path / "ages.csv").write_text("age\n2\n5\n")
+    assert call("predict", tmp_path / "age.poem", tmp_path / "ages.csv") == 0
+    assert [line.split(",")[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [["2", "0"], ["5", "1"]]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"explanation": 5},
+        {"candidates": 3},
+        {"candidates": [{"lam": 10**400}]},
+        {"columns": {"loss": {"a": 1}}},
+        {"columns": {"output": [["x"]]}},
+        {"columns": {"unit": "foo"}},
+    ],
+    ids=str,
+)
+def test_a_strange_record_in_a_policy_file_does_no_harm(record, shop, tmp_path, capsys):
+    policy = poem.load_policy(shop.policy)
+    replace(policy, training={**policy.training, **record}).save(tmp_path / "odd.poem")
+    assert call("report", tmp_path / "odd.poem", shop.log, "-o", tmp_path / "odd.html", "--quiet", *COLUMNS) == 0

@@ -776,3 +776,18 @@ def test_arguments_in_the_wrong_order_are_named(log):
         poem.evaluate(log, POLICY)
     with refuses(InputError, "evaluate takes (policies, log); found str as the log"):
         poem.evaluate(POLICY, "log.csv")
+
+
+def test_policies_that_differ_by_rounding_are_neither_better_nor_worse():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    log = poem.BanditLog(
+        X, rng.integers(0, 3, 300), loss=rng.random(300), propensity=np.full(300, 1 / 3), labels=range(3)
+    )
+    weights = rng.normal(size=(3, 3))
+    one = poem.Policy(poem.MultiClass(3), weights, True, log.labels)
+    for shift in range(20):  # a constant in all scores changes nothing but the last bits
+        other = poem.Policy(poem.MultiClass(3), weights + 0.1 * shift, True, log.labels)
+        line = poem.evaluate({"one": one, "other": other}, log, against="other")["one", "DR"]
+        assert (line.difference, line.difference_low, line.difference_high) == (0.0, 0.0, 0.0)
+        assert line.probability_better == 0.5

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import poem
 from poem import BanditLog
+from poem.errors import InputError
 from poem.matrix import is_sparse
 
 FIELDS = ("y", "loss", "log_propensity", "context")
@@ -462,3 +463,31 @@ def test_sparse_contexts_of_a_log_are_usable_by_scipy(rows, make_log):
 
 def test_nbytes_counts_the_arrays(make_log):
     assert make_log().nbytes == 40 * (3 * 8 + 4 + 8 + 8 + 8)
+
+
+# ---- time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("times", "fraction", "later"),
+    [
+        ([1, 2, 3, 4], 0.25, [4]),
+        ([1, 1, 1, 1, 2], 0.25, [2]),
+        ([1, 2, 2, 2], 0.25, [2, 2, 2]),
+        ([3, 1, 2, 2], 0.4, [3]),
+    ],
+)
+def test_the_latest_rows_are_held_out_and_moments_stay_whole(times, fraction, later):
+    n = len(times)
+    log = poem.BanditLog(np.ones((n, 1)), np.arange(n) % 2, loss=np.ones(n), propensity=np.full(n, 0.5), time=times)
+    early, late = log.split_by_time(fraction)
+    assert late.time.tolist() == later
+    assert sorted([*early.time, *late.time]) == sorted(times)
+
+
+def test_one_moment_cannot_be_split():
+    log = poem.BanditLog(np.ones((3, 1)), [0, 1, 0], loss=np.ones(3), propensity=np.full(3, 0.5), time=[5, 5, 5])
+    with pytest.raises(InputError, match="the same time"):
+        log.split_by_time(0.5)
+    with pytest.raises(InputError, match="needs a log with time="):
+        poem.BanditLog(np.ones((2, 1)), [0, 1], loss=[0, 1], propensity=[0.5, 0.5]).split_by_time(0.5)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from test_datasets import SHARED
 
 import poem
-from poem.errors import InputError, LogError, ReadError
+from poem.errors import InputError, LogError, MismatchError, ReadError
 from poem.readers import read_contexts, read_raw
 from poem.readers.checked import contexts_by_row
 from poem.readers.detect import format_of
@@ -921,3 +921,66 @@ def test_actions_that_vary_are_known_by_their_index_on_request(tmp_path):
     log = poem.read_log(path, actions_vary=True)
     assert log.labels == (1, 2)
     assert log.X.toarray().ravel().tolist() == [1, 2, 3, 4]
+
+
+# ---- what goes from one file to another -----------------------------------------------------------
+
+
+@pytest.fixture
+def two_parts(tmp_path):
+    """Two native files, each of which counts its contexts from 0."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    logs = []
+    for number in range(2):
+        context = np.repeat(np.arange(5), 3)
+        y = rng.permutation(np.arange(15) % 3)
+        logs.append(
+            poem.BanditLog(
+                rng.random((5, 2)),
+                y,
+                loss=rng.random(15),
+                propensity=np.full(15, 1 / 3),
+                context=context,
+                labels=range(3),
+            )
+        )
+        poem.write_log(logs[-1], folder / f"part-{number}.parquet")
+    return folder, poem.BanditLog.concat(logs)
+
+
+def test_contexts_of_part_files_stay_apart_when_they_are_converted(two_parts, tmp_path):
+    folder, joined = two_parts
+    poem.write_log(read_raw(folder), tmp_path / "one.parquet")
+    for found in (poem.read_log(folder), poem.read_log(tmp_path / "one.parquet")):
+        assert found.n_contexts == 10
+        assert np.array_equal(found.X[found.context], joined.X[joined.context])
+
+
+def test_what_was_text_is_text_in_the_next_csv(tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("zip,output,loss,propensity\n01234,a,0,0.5\n0A1,b,1,0.5\n9000,b,1,0.5\n")
+    second.write_text("zip,output,loss,propensity\n01234,a,0,0.5\n9000,b,1,0.5\n")
+    features = poem.read_log(first).features
+    log = poem.read_log(second, features=features)
+    assert log.X.toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+def test_numbers_that_are_categories_stay_numbers(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("slot,output,loss,propensity\n1.0,a,0,0.5\n2.0,b,1,0.5\n")
+    features = poem.read_log(path, one_hot=["slot"]).features
+    assert poem.read_log(path, features=features).X.toarray().tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_log_of_another_recipe_is_not_judged(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = [f"{x},{'ab'[x % 2]},{x % 2},0.5" for x in range(40)]
+    path.write_text("x,output,loss,propensity\n" + "\n".join(rows))
+    policy = poem.uniform_policy(poem.read_log(path, scale=True))
+    with pytest.raises(MismatchError, match="in another way"):
+        policy.log_prob_of(poem.read_log(path))
+    assert np.allclose(policy.log_prob_of(poem.read_log(path, features=policy.features)), np.log(0.5))
+    with pytest.raises(MismatchError):
+        policy.with_floor(0.1, poem.uniform_policy(poem.read_log(path)))

@@ -188,8 +188,8 @@ def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | 
 # ---- logs and policies ----------------------------------------------------------------------------
 
 
-def read_raw_log(options: argparse.Namespace, defaults: "Roles | None" = None) -> "RawLog":
-    """Read the log that a command was given; ``defaults`` are the columns of the policy's own log."""
+def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | None" = None) -> "RawLog":
+    """Read the log that a command was given; a policy knows the columns of its own log."""
     from poem.readers import read_raw
 
     return read_raw(
@@ -200,7 +200,8 @@ def read_raw_log(options: argparse.Namespace, defaults: "Roles | None" = None) -
         side=options.side,
         delimiter=options.delimiter,
         actions_vary=options.actions_vary,
-        defaults=defaults,
+        defaults=None if policy is None else roles_of(policy),
+        recipe=None if policy is None else policy.features,
         progress=not options.quiet,
     )
 
@@ -255,14 +256,13 @@ def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
 
 def roles_of(policy: "Policy | FlooredPolicy") -> "Roles | None":
     """Return the columns of the log that a policy was learnt from, if its file says so."""
-    from poem.readers.raw import Roles
+    from poem.readers.parquet import roles_from
 
     content = plain(policy).training.get("columns")
     if not isinstance(content, dict):
         return None
-    values: Any = {role: tuple(value) if isinstance(value, list) else value for role, value in content.items()}
     try:
-        return replace(Roles(**values), context=())
+        return replace(roles_from(content), context=())
     except TypeError:  # written by another version
         return None
 

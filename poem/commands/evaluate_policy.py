@@ -17,7 +17,6 @@ from poem.commands.arguments import (
     read_raw_log,
     recipe_of,
     remark,
-    roles_of,
     share,
     show,
     working,
@@ -41,8 +40,8 @@ def add(commands: Any) -> None:
         "POLICY LOG",
         "would this policy have been better?",
         "Estimate how a policy would have done on a log that it was not trained on, by ten estimators with intervals, "
-        "and say whether to believe it. The answer is that of the doubly robust estimate (DR), or of the first one "
-        "where --estimators leaves it out.",
+        "and say whether to believe it. The answer is that of the doubly robust estimate (DR); where "
+        "--estimators leaves it out, of SNIPS, else of the first one.",
         "poem evaluate policy.poem log.parquet --against old.poem",
         {
             0: "surely better than what was logged, or than --against",
@@ -76,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
-    raw = read_raw_log(options, roles_of(policy))
+    raw = read_raw_log(options, policy)
     log = log_for(policy, options.policy, raw, options)
     warn_if_seen(options, options.policy, policy, log)
     policies: dict[str, Any] = {"policy": policy}

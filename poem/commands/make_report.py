@@ -11,7 +11,6 @@ from poem.commands.arguments import (
     add_seed,
     log_for,
     read_raw_log,
-    roles_of,
     share,
     show,
     working,
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             f"{options.against.name} has other features or outputs than {options.policy.name}, and a page is made from "
             "one reading of the log. Compare them by poem evaluate --against, or train the new one with --start."
         )
-    log = log_for(policy, options.policy, read_raw_log(options, roles_of(policy)), options)
+    log = log_for(policy, options.policy, read_raw_log(options, policy), options)
     with working(options, "reporting"):
         path = write_report(
             policy,

@@ -59,6 +59,7 @@ def add(commands: Any) -> None:
         "--floor", type=share, metavar="SHARE", help="with --sample: decide uniformly in this share of the cases"
     )
     add_format(parser, "CONTEXTS")
+    parser.add_argument("--delimiter", metavar="C", help="of a CSV file (default: found in its first line)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
     parser.add_argument("--quiet", action="store_true", help="no progress and no remarks on stderr")
     parser.set_defaults(run=run)
@@ -75,8 +76,16 @@ def run(options: argparse.Namespace) -> int:
         writable(options.out, *KINDS, unlike=options.contexts)
     policy = load_policy(options.policy)
     if options.floor is not None:
+        if plain(policy) is not policy:
+            raise InputError(f"{options.policy} has a floor already, which is kept. Leave --floor out.")
         policy = plain(policy).with_floor(options.floor)
-    raw = read_contexts(options.contexts, format=options.format, progress=not options.quiet)
+    raw = read_contexts(
+        options.contexts,
+        format=options.format,
+        delimiter=options.delimiter,
+        recipe=policy.features,
+        progress=not options.quiet,
+    )
     with working(options, "deciding"):
         X = contexts_of(raw, policy, options.policy)
         outputs = policy.sample(X, _seed(options)) if options.sample else policy.predict(X)

@@ -18,7 +18,6 @@ from poem.commands.arguments import (
     read_raw_log,
     recipe_of,
     remark,
-    roles_of,
     share,
     shortened,
     show,
@@ -104,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
 
     writable(options.out, unlike=options.log)
     start = None if options.start is None else load_policy(options.start)
-    raw = read_raw_log(options, None if start is None else roles_of(start))
+    raw = read_raw_log(options, start)
     recipe = None if start is None else recipe_of(start)
     with working(options, "checking"):
         log = log_of(

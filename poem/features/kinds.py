@@ -54,6 +54,10 @@ class Kind:
         """Return the features of each row, (n, width), dense or CSR."""
         raise NotImplementedError
 
+    def is_text(self) -> bool:
+        """Tell whether the column certainly held text, not numbers."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as data for JSON."""
         return {"kind": self.kind, **asdict(self)}
@@ -182,6 +186,9 @@ class OneHot(Kind):
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}={category}" for category in self.categories)
 
+    def is_text(self) -> bool:
+        return not all(map(_is_plain_number, self.categories))
+
     def encode(self, table: Table, place: Place) -> Matrix:
         from sklearn.preprocessing import OneHotEncoder
 
@@ -220,6 +227,9 @@ class Text(Hashed):
     """Words hashed into a fixed number of features, with unit norm."""
 
     kind = "text"
+
+    def is_text(self) -> bool:
+        return True
 
     def encode(self, table: Table, place: Place) -> Matrix:
         from sklearn.feature_extraction.text import HashingVectorizer
@@ -296,6 +306,14 @@ class Bag(Kind):
 
 
 KINDS: dict[str, type[Kind]] = {one.kind: one for one in (Numeric, Vector, OneHot, Hashed, Text, Sparse, Bag)}
+
+
+def _is_plain_number(text: str) -> bool:
+    """Tell whether a category may have been a number: 7 and 2.5 may, 007 and A may not."""
+    try:
+        return str(float(text)) in (text, f"{text}.0")
+    except ValueError:
+        return text in ("true", "false")
 
 
 # ---- columns as arrays ------------------------------------------------------------------------

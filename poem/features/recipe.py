@@ -131,6 +131,10 @@ class Features:
             return blocks[0]
         return sp.csr_array(sp.hstack([_as_csr(block) for block in blocks], format="csr"))
 
+    def texts(self) -> tuple[str, ...]:
+        """Return the columns that held text: a file without types must not take their values for numbers."""
+        return tuple(kind.column for kind in self.kinds if kind.is_text())
+
     def to_data(self) -> list[dict[str, Any]]:
         """Return it as data for JSON."""
         return [kind.to_dict() for kind in self.kinds]

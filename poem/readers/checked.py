@@ -118,14 +118,8 @@ def _contexts(
 
 
 def _context_ids(raw: RawLog) -> IntArray | None:
-    """Return a number for each row's context; those of different part files are different contexts."""
-    if raw.roles.context_id is None:
-        return None
-    ids = whole_numbers(raw, raw.roles.context_id)
-    if len(raw.origin.parts) < 2:
-        return ids
-    distinct, number = np.unique(ids, return_inverse=True)
-    return np.asarray(number + len(distinct) * raw.origin.part_of_each_row(), dtype=np.int64)
+    """Return a number for each row's context."""
+    return None if raw.roles.context_id is None else whole_numbers(raw, raw.roles.context_id)
 
 
 def contexts_by_row(raw: RawLog, recipe: Features) -> Matrix:

@@ -1,6 +1,7 @@
 """CSV and its relatives, read by pyarrow; the delimiter is found in the first line."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from poem.files import compression_of, content_of
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end
 LARGEST_LINE = 1 << 28
+ODD = re.compile(r"[^\w .()-]")  # what a delimiter may be, and no name has
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # what UTF-16 begins with
 
 
-def read_table(path: Path, delimiter: str | None = None) -> Table:
-    """Read a file with one line of column names."""
+def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> Table:
+    """Read a file with one line of column names; those named in ``texts`` are strings whatever they look like."""
     import pyarrow as pa
 
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
@@ -24,7 +26,7 @@ def read_table(path: Path, delimiter: str | None = None) -> Table:
     block = 1 << 20
     while True:
         try:
-            table = _parsed(path, used, block)
+            table = _parsed(path, used, block, texts)
             break
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
             if "straddling" in str(error) and block < LARGEST_LINE:
@@ -37,7 +39,7 @@ def read_table(path: Path, delimiter: str | None = None) -> Table:
     return _without_blanks(table)
 
 
-def _parsed(path: Path, delimiter: str, block: int, threads: bool = True) -> Table:
+def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), threads: bool = True) -> Table:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -46,6 +48,7 @@ def _parsed(path: Path, delimiter: str, block: int, threads: bool = True) -> Tab
             stream,
             read_options=csv.ReadOptions(block_size=block, use_threads=threads),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
     assert table.column_names is not None  # decodes them, which fails here if they are not UTF-8
     return table
@@ -142,8 +145,8 @@ def _check_text(path: Path, table: Table) -> None:
 
 
 def _check_delimiter(path: Path, table: Table, used: str) -> None:
-    if table.num_columns == 1:
-        name = table.column_names[0]
+    name = table.column_names[0]
+    if table.num_columns == 1 and ODD.search(name):  # a name alone may be all that there is
         raise ReadError(
             f"{path.name} has one column only, {name[:60]!r}, when cut at {used!r}. Pass the right delimiter "
             "(--delimiter, delimiter=)."

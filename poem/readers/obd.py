@@ -1,5 +1,6 @@
 """The Open Bandit Dataset: a CSV file of recommendations, and one of items beside it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ def is_layout(columns: Any) -> bool:
     return set(HEADER) <= set(columns)
 
 
-def read_table(path: Path, delimiter: str | None = None) -> Table:
+def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> Table:
     """Read one log; the position is a category, not a number."""
     import pyarrow as pa
 
-    table = csv.read_table(path, delimiter)
+    table = csv.read_table(path, delimiter, texts)
     if not is_layout(table.column_names):
         raise ReadError(f"{path.name} is not of the Open Bandit Dataset: it lacks one of {', '.join(HEADER)}.")
     at = table.column_names.index("position")

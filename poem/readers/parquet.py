@@ -61,7 +61,7 @@ def with_about(raw: RawLog) -> RawLog:
         if about.encoded and (features is None or (about.recipe is not None and about.recipe.width != features.width)):
             raise ValueError("the recipe does not fit the features")
         return replace(
-            raw, roles=_roles(content["roles"]), labels=_labels(content["labels"]), features=features, about=about
+            raw, roles=roles_from(content["roles"]), labels=_labels(content["labels"]), features=features, about=about
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ReadError):
@@ -69,7 +69,8 @@ def with_about(raw: RawLog) -> RawLog:
         raise ReadError(f"{raw.origin.name} has broken metadata of poem ({error!r}). Write it again.") from error
 
 
-def _roles(content: dict[str, Any]) -> Roles:
+def roles_from(content: dict[str, Any]) -> Roles:
+    """Make roles again from data; raise TypeError for what was never written."""
     fields: dict[str, Any] = {
         role: tuple(value) if isinstance(value, list) else value for role, value in content.items()
     }

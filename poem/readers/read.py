@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from poem.arrow import Table, as_table, check_text, plain_table, shown
 from poem.errors import InputError, ReadError
 from poem.features import HASH_SIZE, Features
@@ -15,7 +17,7 @@ from poem.log import BanditLog
 from poem.outputs import Labels
 from poem.progress import Progress
 from poem.readers import csv, jsonl, obd, parquet, svmlight
-from poem.readers.checked import log_of
+from poem.readers.checked import log_of, whole_numbers
 from poem.readers.detect import common_format, files_of
 from poem.readers.lines import is_by_line, with_lines
 from poem.readers.raw import Origin, RawLog, Roles, Unit, assign, check_names
@@ -54,7 +56,7 @@ def _read_dsjson(path: Path, actions_vary: bool = False) -> Table:
 
 FORMATS = {
     "parquet": Format(parquet.read_table),
-    "csv": Format(csv.read_table, takes=("delimiter",)),
+    "csv": Format(csv.read_table, takes=("delimiter", "texts")),
     "jsonl": Format(jsonl.read_table, counted="line"),
     "svmlight": Format(svmlight.read_contexts, counted="line"),
     "vw": Format(_read_vw, SAMPLED, "line"),
@@ -64,7 +66,7 @@ FORMATS = {
         "line",
         takes=("actions_vary",),
     ),
-    "obd": Format(obd.read_table, obd.ROLES, ignored=obd.IGNORED, takes=("delimiter",)),
+    "obd": Format(obd.read_table, obd.ROLES, ignored=obd.IGNORED, takes=("delimiter", "texts")),
 }
 
 
@@ -161,6 +163,7 @@ def read_log(
         side=side,
         delimiter=delimiter,
         actions_vary=actions_vary,
+        recipe=features,
         progress=progress,
     )
     encoding = {"scale": scale, "one_hot": one_hot, "hashed": hashed, "text": text, "hash_size": hash_size}
@@ -177,11 +180,13 @@ def read_raw(
     delimiter: str | None = None,
     actions_vary: bool = False,
     defaults: Roles | None = None,
+    recipe: Features | None = None,
     progress: bool = False,
 ) -> RawLog:
     """Read a table and say which of its columns is what; nothing is checked yet.
 
-    ``given`` are columns by role; ``defaults`` are those of a log that was read before, used where they are there.
+    ``given`` are columns by role; ``defaults`` are those of a log that was read before, used where they are there;
+    ``recipe`` is how its columns will become features: what was text then is text here, even if it looks like numbers.
     """
     asked = dict(given or {})
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
@@ -189,7 +194,7 @@ def read_raw(
         check_text(table, origin.name)
     elif isinstance(source, str | os.PathLike):
         table, origin, kind, labels = _read_files(
-            Path(source), format, side, {"delimiter": delimiter, "actions_vary": actions_vary}, progress
+            Path(source), format, side, {"delimiter": delimiter, "actions_vary": actions_vary}, recipe, progress
         )
     else:
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
@@ -202,7 +207,19 @@ def read_raw(
     roles = _without_empty_times(assign(table, origin.name, known, asked, present), asked, table)
     if raw.roles.context and asked.get("context") is None and not ignore:
         roles = replace(roles, context=tuple(name for name in _still_there(raw) if name not in roles.taken()))
-    return replace(raw, roles=roles)
+    return _with_own_contexts(replace(raw, roles=roles))
+
+
+def _with_own_contexts(raw: RawLog) -> RawLog:
+    """Return part files with numbers of contexts that hold for all of them: each part has counted its own."""
+    name = raw.roles.context_id
+    if name is None or len(raw.origin.parts) < 2:
+        return raw
+    import pyarrow as pa
+
+    distinct, number = np.unique(whole_numbers(raw, name), return_inverse=True)
+    ids = pa.array(number + len(distinct) * raw.origin.part_of_each_row())
+    return replace(raw, table=raw.table.set_column(raw.table.column_names.index(name), name, ids))
 
 
 def _without_empty_times(roles: Roles, asked: Mapping[str, Any], table: Table) -> Roles:
@@ -240,15 +257,22 @@ def _matches(pattern: str, table: Table) -> bool:
     return any(fnmatchcase(name, pattern) for name in table.column_names)
 
 
-def read_contexts(source: Any, *, format: str | None = None, progress: bool = False) -> RawLog:
-    """Read a table of contexts to decide on; it need not hold anything else."""
+def read_contexts(
+    source: Any,
+    *,
+    format: str | None = None,
+    delimiter: str | None = None,
+    recipe: Features | None = None,
+    progress: bool = False,
+) -> RawLog:
+    """Read a table of contexts to decide on, by the recipe of a policy; it need not hold anything else."""
     if isinstance(source, str | os.PathLike):
         files = files_of(Path(source))
         if common_format(files, format, tuple(FORMATS)) == "svmlight":
             tables = [svmlight.read_contexts(file) for file in files]
             origin = Origin(Path(source).name, tuple((f.name, t.num_rows) for f, t in zip(files, tables, strict=True)))
             return RawLog(_joined(tables, files), Roles(), origin)
-    return read_raw(source, format=format, progress=progress)
+    return read_raw(source, format=format, delimiter=delimiter, recipe=recipe, progress=progress)
 
 
 def write_log(log: BanditLog | RawLog, path: str | os.PathLike[str]) -> Path:
@@ -269,6 +293,7 @@ def _read_files(
     format: str | None,
     side: Any,
     arguments: Mapping[str, Any],
+    recipe: Features | None,
     progress: bool,
 ) -> tuple[Table, Origin, Format, Labels | None]:
     files = files_of(path)
@@ -281,6 +306,8 @@ def _read_files(
             raise InputError(f"{argument} is for {whose}; {path.name} is {name}. Leave it out.")
     if side is not None and name != "svmlight":
         raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
+    if recipe is not None and "texts" in kind.takes:
+        options["texts"] = recipe.texts()
     tables = []
     with Progress(f"reading {path.name}", len(files), progress, after=2.0) as line:
         for file in files:

@@ -169,10 +169,16 @@ def describe(
         weights=_weights(ratio, log, evaluation, outcome),
         calibration=_calibration(judged, log, model, outcome, threads),
         changes=changes,
-        explanation=tuple(str(one) for one in _training(policy).get("explanation") or ()),
-        candidates=tuple(one for one in _training(policy).get("candidates") or () if isinstance(one, dict)),
+        explanation=tuple(map(str, _listed(policy, "explanation"))),
+        candidates=tuple(one for one in _listed(policy, "candidates") if isinstance(one, dict)),
         facts=_facts(policy, log, evaluation, seed, seen, fingerprint),
     )
+
+
+def _listed(policy: Policy | FlooredPolicy, name: str) -> list[Any]:
+    """Return a list out of the policy's record, which anybody may have written."""
+    found = _training(policy).get(name)
+    return found if isinstance(found, list) else []
 
 
 def _check(policy: Any, log: Any, other: Any) -> None:

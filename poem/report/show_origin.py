@@ -67,7 +67,10 @@ def _candidate(one: dict[str, Any], content: Content) -> Html:
 
 def _number(one: dict[str, Any], name: str, otherwise: float = math.nan) -> float:
     value = one.get(name)
-    return float(value) if isinstance(value, int | float) and not math.isnan(value) else otherwise
+    try:
+        return float(value) if isinstance(value, int | float) and not math.isnan(value) else otherwise
+    except OverflowError:  # a whole number of hundreds of digits
+        return otherwise
 
 
 # ---- features -------------------------------------------------------------------------------
