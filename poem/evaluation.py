@@ -121,6 +121,15 @@ class Evaluation:
         """Return a loss, or a difference of losses, as what the log called it."""
         return 0.0 - loss if self.outcome == "reward" else loss
 
+    def _as_shown(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Return a line in what the log called it."""
+        if self.outcome == "loss":
+            return line
+        turned = {name: 0.0 - line[name] for name in ("value", "difference")}
+        for low, high in (("low", "high"), ("difference_low", "difference_high")):
+            turned |= {low: 0.0 - line[high], high: 0.0 - line[low]}
+        return line | turned
+
     def _ends(self, low: float, high: float) -> str:
         low, high = sorted((self._shown(low), self._shown(high)))
         return f"[{low:.4g}, {high:.4g}]"
@@ -157,7 +166,7 @@ class Evaluation:
         return pandas.DataFrame(self.to_dicts())
 
     def to_json(self) -> str:
-        """Return all of it as JSON; what is unbounded or unknown is null."""
+        """Return all of it as JSON, in what the log called it: rewards are rewards. Unbounded or unknown is null."""
         content = {
             "level": self.level,
             "interval": self.interval,
@@ -165,8 +174,8 @@ class Evaluation:
             "outcome": self.outcome,
             "skipped": list(self.skipped),
             "propensities": self.propensities,
-            "logged": asdict(self.logged),
-            "lines": self.to_dicts(),
+            "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
+            "lines": [self._as_shown(line) for line in self.to_dicts()],
             "diagnostics": {name: found.to_dict() for name, found in self.diagnostics.items()},
             "by_logger": {str(name): json.loads(found.to_json()) for name, found in self.by_logger.items()},
         }

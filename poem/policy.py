@@ -248,8 +248,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise PolicyFileError(
-            f"{os.fspath(path)!r} is not a whole policy file: {error}. "
-            "It may be truncated or of another format; save it again."
+            f"{os.fspath(path)!r} is not a whole policy file: it is of another format, or cut off ({error}). Pass a "
+            "file that was saved as a policy, or save it again."
         ) from error
     return _rebuild(os.fspath(path), metadata, tensors)
 

@@ -149,7 +149,8 @@ class Fit:
         if validation is not None and not low <= validation.value <= high:
             found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
         if self.calibration.bounds_from == "data":
-            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; pass loss_bounds= if not")
+            advice = "say so if not (loss_bounds=, --loss-bounds)"
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
         return found
 
     @property

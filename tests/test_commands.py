@@ -313,7 +313,10 @@ def test_label_sets_in_columns_of_0_and_1(tmp_path):
     log = write_table(table.assign(loss=(x != y).sum(axis=1), p=25.0), tmp_path / "log.csv")
     columns = ("--output", "y1,y2", "--propensity", "p", "--propensity-unit", "percent", "--context", "x*")
     assert call("train", log, "-o", tmp_path / "p.poem", "--quiet", *FIT, *columns) == 0
-    assert call("evaluate", tmp_path / "p.poem", log, "--quiet", "--estimators", "SNIPS") == 0  # columns, and the unit
+    later = write_table(table.assign(loss=(x != y).sum(axis=1), p=25.0)[:-1], tmp_path / "later.csv")
+    assert (
+        call("evaluate", tmp_path / "p.poem", later, "--quiet", "--estimators", "SNIPS") == 0
+    )  # columns, and the unit
 
 
 def test_what_is_simulated_is_trained_on_and_decided_for(shop, tmp_path, capsys):
@@ -419,19 +422,21 @@ def test_a_policy_that_was_learnt_in_python_takes_columns_by_name(shop, tmp_path
     columns = ("--output", "item", "--reward", "click", "--propensity", "pscore")
     assert call("evaluate", tmp_path / "python.poem", path, "--json", "--quiet", *columns) in (0, 1)
     found = {line["estimator"]: line["value"] for line in json.loads(capsys.readouterr().out)["lines"]}
-    assert found["SNIPS"] == pytest.approx(poem.estimate(policy, log).value, abs=1e-12)
+    assert found["SNIPS"] == pytest.approx(-poem.estimate(policy, log).value, abs=1e-12)  # a reward
     assert call("predict", tmp_path / "python.poem", path, "--quiet") == 0
     decided = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
     assert decided["output"].tolist() == policy.predict(X).tolist()
 
 
 def test_a_policy_is_not_judged_silently_on_its_own_log(shop, tmp_path, capsys):
-    assert call("evaluate", shop.policy, shop.log, "--estimators", "SNIPS") in (0, 1)
-    assert "was trained on this very log" in capsys.readouterr().err
+    assert call("evaluate", shop.policy, shop.log, "--estimators", "SNIPS", "--quiet") == 1
+    assert "was trained on this very log" in capsys.readouterr().out
+    assert call("evaluate", shop.policy, shop.log, "--estimators", "SNIPS", "--json") == 1
+    assert json.loads(capsys.readouterr().out)["trained_on_this_log"] is True
     early = tmp_path / "early.poem"
     assert call("train", shop.log, "-o", early, "--quiet", "--out-of-time", *FIT, *COLUMNS) in (0, 1)
-    assert call("evaluate", early, shop.log, "--estimators", "SNIPS") in (0, 1)
-    assert "was trained on this very log" in capsys.readouterr().err
+    assert call("evaluate", early, shop.log, "--estimators", "SNIPS") == 1
+    assert "was trained on this very log" in capsys.readouterr().out
 
 
 def test_bounds_are_of_what_the_log_has(shop, tmp_path, capsys):
@@ -1003,3 +1008,32 @@ def test_a_strange_record_in_a_policy_file_does_no_harm(record, shop, tmp_path, 
     policy = poem.load_policy(shop.policy)
     replace(policy, training={**policy.training, **record}).save(tmp_path / "odd.poem")
     assert call("report", tmp_path / "odd.poem", shop.log, "-o", tmp_path / "odd.html", "--quiet", *COLUMNS) == 0
+
+
+def test_a_log_that_is_unfit_is_not_trained_on(shop, tmp_path, capsys):
+    table = shop_table(4000, 3)
+    wrong = write_table(table.assign(pscore=table["pscore"] ** 3), tmp_path / "wrong.csv")
+    out = tmp_path / "new.poem"
+    assert call("inspect", wrong, "--quiet", *COLUMNS) == 1
+    capsys.readouterr()
+    assert "is not fit for learning" in refused(capsys, "train", wrong, "-o", out, "--quiet", *FIT, *COLUMNS)
+    assert call("train", wrong, "-o", out, "--quiet", "--force", *FIT, *COLUMNS) in (0, 1)
+
+
+def test_what_made_the_log_is_fallen_back_on(shop, tmp_path, capsys):
+    noise, out = tmp_path / "noise.csv", tmp_path / "new.poem"
+    assert call("predict", shop.policy, shop.contexts, "--sample", "--seed", "1", "--quiet", "-o", noise) == 0
+    table = pd.read_csv(noise)
+    write_table(table.assign(loss=np.random.default_rng(0).random(len(table))), noise)
+    capsys.readouterr()
+    assert call("train", noise, "-o", out, "--start", shop.policy, "--quiet", "--force", *FIT) == 1
+    assert "the policy is the logging policy" in capsys.readouterr().out
+
+
+def test_propensities_that_are_estimated_are_inspected(shop, tmp_path, capsys):
+    log = write_table(shop_table(600, 4).drop(columns="pscore"), tmp_path / "log.csv")
+    columns = ("--output", "item", "--reward", "click", "--group", "user", "--time", "when")
+    assert call("inspect", log, "--quiet", *columns) == 1
+    assert "--propensity estimate" in capsys.readouterr().out
+    assert call("inspect", log, "--quiet", "--propensity", "estimate", *columns) in (0, 1)
+    assert "no propensities" not in capsys.readouterr().out

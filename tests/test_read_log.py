@@ -984,3 +984,11 @@ def test_a_log_of_another_recipe_is_not_judged(tmp_path):
     assert np.allclose(policy.log_prob_of(poem.read_log(path, features=policy.features)), np.log(0.5))
     with pytest.raises(MismatchError):
         policy.with_floor(0.1, poem.uniform_policy(poem.read_log(path)))
+
+
+def test_numbers_that_begin_with_0_are_names(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("zip,x,output,loss,propensity\n01234,0,007,0,0.5\n90000,0.5,8,1,0.5\n")
+    log = poem.read_log(path)
+    assert log.feature_names == ("x", "zip=01234", "zip=90000")
+    assert log.labels == ("007", "8")

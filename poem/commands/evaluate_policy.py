@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from poem.policy import Policy
     from poem.readers.raw import RawLog
 
+SEEN = (
+    "Answer: cannot be told: the policy was trained on this very log, and its estimates are too good. Pass another log."
+)
 HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status: the first that is there
 
 
@@ -77,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     other = None if options.against is None else load_policy(options.against)
     raw = read_raw_log(options, policy)
     log = log_for(policy, options.policy, raw, options)
-    warn_if_seen(options, options.policy, policy, log)
+    seen = was_trained_on(policy, log)
     policies: dict[str, Any] = {"policy": policy}
     if other is not None:
         policies["other"] = as_seen(other, policy, raw, log, options)
@@ -92,8 +95,9 @@ def run(options: argparse.Namespace) -> int:
             n_jobs=options.jobs,
             seed=options.seed,
         )
-    answer, better = answer_of(found)
-    show(options, f"{found!r}\n{answer}", {"better": better, "answer": answer, **json.loads(found.to_json())})
+    answer, better = answer_of(found) if not seen else (SEEN, False)
+    content = {"better": better, "answer": answer, "trained_on_this_log": seen, **json.loads(found.to_json())}
+    show(options, f"{found!r}\n{answer}", content)
     return 0 if better else 1
 
 
@@ -148,7 +152,8 @@ def as_seen(
 ) -> Any:
     """Return the policy to compare with, in a form that can be judged on a log which was read for the first one."""
     if (other.features, other.feature_names, other.labels) == (policy.features, policy.feature_names, policy.labels):
-        warn_if_seen(options, options.against, other, log)
+        if was_trained_on(other, log):
+            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
         return other
     if log.y.ndim == 2:
         return Chooser(other, log_for(other, options.against, raw, options))
@@ -159,7 +164,6 @@ def as_seen(
     return Classifier(other, own.X)
 
 
-def warn_if_seen(options: argparse.Namespace, path: Path, policy: "Policy | FlooredPolicy", log: "BanditLog") -> None:
-    """Say so if a policy was trained on the very log it is judged on."""
-    if plain(policy).training.get("log") == log.fingerprint():
-        remark(options, f"warning: {path} was trained on this very log; its estimates are too good. Pass another log.")
+def was_trained_on(policy: "Policy | FlooredPolicy", log: "BanditLog") -> bool:
+    """Tell whether a policy was trained on the very log it is judged on."""
+    return bool(plain(policy).training.get("log") == log.fingerprint())

@@ -2,9 +2,22 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from poem.commands.arguments import add_columns, add_command, add_common, encoding_of, read_raw_log, show, working
+from poem.commands.arguments import (
+    add_columns,
+    add_command,
+    add_common,
+    encoding_of,
+    estimated,
+    read_raw_log,
+    show,
+    working,
+)
+
+if TYPE_CHECKING:
+    from poem.log import BanditLog
+    from poem.readers.raw import RawLog
 
 
 def add(commands: Any) -> None:
@@ -28,10 +41,14 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the health of a log."""
     from poem.health import inspect
+    from poem.readers.checked import log_of
 
     raw = read_raw_log(options)
     encoding = encoding_of(options, raw)
+    source: RawLog | BanditLog = raw
+    if options.propensity == "estimate":
+        source, encoding = estimated(log_of(raw, missing=True, encoding=encoding), options), {}
     with working(options, "inspecting"):
-        health = inspect(raw, missing=options.propensity == "estimate", encoding=encoding)
+        health = inspect(source, encoding=encoding)
     show(options, str(health), health.to_dict())
     return 1 if health.verdict == "unfit" else 0

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from poem.readers.raw import RawLog
 
 KINDS = (".csv", ".jsonl", ".parquet")
+NEARLY_SURE = -0.01  # the logarithm of a propensity of 0.99
 BLOCK = 10_000  # rows that are turned into JSON at a time
 
 
@@ -89,7 +90,12 @@ def run(options: argparse.Namespace) -> int:
     with working(options, "deciding"):
         X = contexts_of(raw, policy, options.policy)
         outputs = policy.sample(X, _seed(options)) if options.sample else policy.predict(X)
-        table = _decided(raw, policy, outputs, policy.log_prob(X, outputs), options.sample)
+        log_prob = policy.log_prob(X, outputs)
+        table = _decided(raw, policy, outputs, log_prob, options.sample)
+    if options.sample and (log_prob > NEARLY_SURE).mean() > 0.5:
+        remark(
+            options, "most decisions were nearly certain: little can be learnt from their log. --floor 0.05 explores."
+        )
     _write(table, options)
     return 0
 

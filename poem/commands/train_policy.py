@@ -27,6 +27,7 @@ from poem.commands.arguments import (
 from poem.errors import InputError
 
 if TYPE_CHECKING:
+    from poem.floor import FlooredPolicy
     from poem.log import BanditLog
     from poem.policy import Policy
     from poem.readers.raw import RawLog
@@ -88,7 +89,7 @@ def add(commands: Any) -> None:
         help="what a loss, or a reward, can be, such as 0,1 (default: as in the log)",
     )
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep finished candidates here, and resume")
-    parser.add_argument("--force", action="store_true", help="go on although the logging policy was deterministic")
+    parser.add_argument("--force", action="store_true", help="go on although the log is not fit for learning")
     add_seed(parser, "folds and stochastic optimizers")
     add_common(parser)
     add_columns(parser)
@@ -116,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
     if start is not None:
         check_recipe(start, options.start, log.features, raw.origin.name)
     log = estimated(log, options)
+    _refuse_unfit(log, options)
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
     train, validation = _held_out(log, options)
     result = fit(
@@ -125,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
         confidence=options.confidence,
         loss_bounds=_loss_bounds(log, options),
         start=start,
+        logging_policy=start if start is not None and _made(start, log) else None,
         force=options.force,
         n_jobs=options.jobs,
         seed=options.seed,
@@ -136,6 +139,30 @@ def run(options: argparse.Namespace) -> int:
     show(options, result.explain(), _as_data(result, options.out))
     remark(options, f"policy: {options.out}")
     return 1 if result.fell_back else 0
+
+
+def _refuse_unfit(log: "BanditLog", options: argparse.Namespace) -> None:
+    """Raise for a log that poem inspect calls unfit: wrong propensities make a gain of nothing."""
+    from poem.calibrate import check_learnable
+    from poem.health import inspect
+
+    check_learnable(log, options.force)
+    with working(options, "inspecting"):
+        health = inspect(log)
+    if health.verdict == "unfit" and not options.force:
+        raise InputError(
+            f"{options.log} is not fit for learning: {health.reasons[0]} poem inspect says more; --force goes on all "
+            "the same."
+        )
+    for reason in health.reasons if health.verdict == "unfit" else ():
+        remark(options, f"warning: {reason}")
+
+
+def _made(policy: "Policy | FlooredPolicy", log: "BanditLog") -> bool:
+    """Tell whether a policy is the one that made the log: its probabilities are the propensities."""
+    import numpy as np
+
+    return log.propensities == "logged" and bool(np.allclose(policy.log_prob_of(log), log.log_propensity, atol=1e-6))
 
 
 def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog", Any]:
@@ -165,14 +192,25 @@ def _as_data(result: "Fit", path: Path) -> dict[str, Any]:
     gain = result.chosen.gain
     return {
         "policy": str(path),
+        "outcome": result.outcome,
         "learner": result.chosen.learner,
         "better": not result.fell_back if result.sure is None else result.sure,
         "fell_back": result.fell_back,
         "gain": None if gain is None else -gain.value,
         "gain_interval": None if gain is None else [-end for end in reversed(gain.interval())],
         "warnings": result.warnings(),
-        "candidates": result.policy.training["candidates"],
+        "candidates": [_shown(row, result.outcome) for row in result.policy.training["candidates"]],
     }
+
+
+def _shown(row: dict[str, Any], outcome: str) -> dict[str, Any]:
+    """Return a candidate's estimates in what the log called it: rewards are rewards."""
+    if outcome == "loss" or row["validation"] is None:
+        return row
+    turned = {"validation": 0.0 - row["validation"]}
+    for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
+        turned[name] = None if row[other] is None else 0.0 - row[other]
+    return row | turned
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -23,6 +23,7 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise InputError(f"the delimiter must be one character of ASCII, such as ';'; found {delimiter!r}.")
     used = delimiter or find_delimiter(path)
+    texts = (*texts, *_zero_padded(path, used))
     block = 1 << 20
     while True:
         try:
@@ -52,6 +53,25 @@ def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), t
         )
     assert table.column_names is not None  # decodes them, which fails here if they are not UTF-8
     return table
+
+
+def _zero_padded(path: Path, delimiter: str) -> list[str]:
+    """Return the columns in which numbers begin with 0, such as 01234: they are names, not numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    head = content_of(path, HEAD)
+    rows = head[: head.rfind(b"\n") + 1] if len(head) >= HEAD else head
+    try:
+        names = csv.read_csv(pa.BufferReader(rows), parse_options=csv.ParseOptions(delimiter=delimiter)).column_names
+        as_text = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+        table = csv.read_csv(
+            pa.BufferReader(rows), parse_options=csv.ParseOptions(delimiter=delimiter), convert_options=as_text
+        )
+        return [name for name in names if pc.any(pc.match_substring_regex(table.column(name), r"^0[0-9]+$")).as_py()]
+    except (pa.ArrowException, KeyError, UnicodeDecodeError, ValueError):  # what is wrong is said when all is read
+        return []
 
 
 def _without_blanks(table: Table) -> Table:

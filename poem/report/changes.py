@@ -78,11 +78,15 @@ class Pull:
 
 @dataclass(frozen=True)
 class Changes:
-    """All of it; outputs in the order of their change, the greatest rise first."""
+    """All of it; outputs in the order of their change, the greatest rise first.
+
+    ``otherwise`` is the share of the logged decisions that the policy would have made otherwise.
+    """
 
     outputs: tuple[Change, ...]
     segments: tuple[Segment, ...]
     pulls: tuple[Pull, ...]
+    otherwise: float
 
 
 def find_changes(policy: AnyPolicy, log: BanditLog, ratio: FloatArray, sign: float, other: AnyPolicy | None) -> Changes:
@@ -95,7 +99,10 @@ def find_changes(policy: AnyPolicy, log: BanditLog, ratio: FloatArray, sign: flo
     outputs = _outputs(log, new[0] / len(log), theirs, ratio, sign)
     ordered = sorted(outputs, key=lambda one: -one.change)
     return Changes(
-        tuple(ordered), _segments(log, cuts, inside, new, old), _pulls(policy, spread, _most_changed(outputs))
+        tuple(ordered),
+        _segments(log, cuts, inside, new, old),
+        _pulls(policy, spread, _most_changed(outputs)),
+        1.0 - float(np.mean(ratio * np.exp(log.log_propensity))),
     )
 
 

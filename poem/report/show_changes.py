@@ -45,7 +45,10 @@ def _in_all(content: Content) -> str:
     outputs = content.changes.outputs
     up = sum(max(one.change, 0.0) for one in outputs)
     if not content.facts.sets:
-        return f"Summed over all contexts, {percent(up)} of the decisions move from some outputs to others."
+        return (
+            f"Of the logged decisions, the new policy would have made {percent(content.changes.otherwise)} otherwise. "
+            f"In the sums over all contexts, which are drawn here, {percent(up)} move from some outputs to others."
+        )
     down = sum(max(-one.change, 0.0) for one in outputs)
     before, after = sum(one.logged for one in outputs), sum(one.new for one in outputs)
     return (
