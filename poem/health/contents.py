@@ -47,8 +47,7 @@ def contexts(facts: Facts) -> Iterator[Finding]:
 def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
     """Say what the features are, which of them say nothing, and which say too much."""
     log = facts.log
-    non_zeros = facts.column_counts.sum() / max(1, log.n_contexts)
-    kind = f"sparse, {non_zeros:.1f} non-zeros a context" if is_sparse(log.X) else "dense"
+    kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros a context" if is_sparse(log.X) else "dense"
     recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
     yield Finding("features", "features", float(log.n_features), "fit", f"{log.n_features:,} features ({kind}){recipe}")
     names = _raw_suspects(raw) if raw is not None and not raw.about.encoded else _suspects(facts)

@@ -19,13 +19,15 @@ def duplicates(facts: Facts) -> Iterator[Finding]:
 
     In a log with few contexts and losses of 0 or 1 equal rows are nothing odd. But of two rows in one context (and at
     one time) the second has the output of the first with the probability p: what is more than that was copied,
-    or was not drawn anew. Duplicates make intervals too narrow, and stand on both sides of a split.
+    or was not drawn anew. Duplicates make intervals too narrow, and stand on both sides of a split. Those of one
+    group do neither, as a group counts as one: there, decisions that were kept are as they should be.
     """
     same_place, same_row = _neighbours(facts)
     share = float(np.mean(same_row)) if len(same_row) else 0.0
     many = share > MANY_EQUAL and _beyond_chance(facts, same_place, same_row)
     if not many:
-        chance = "" if share == 0.0 else ", no more than chance explains" if share > MANY_EQUAL else ""
+        known = "in its group, which counts as one" if facts.group is not None else "no more than chance explains"
+        chance = f", {known}" if share > MANY_EQUAL else ""
         text = f"{percent(share)} of the rows repeat another one in full{chance}"
         yield Finding("duplicates", "duplicates", share, "fit", text)
         return
@@ -56,6 +58,8 @@ def _neighbours(facts: Facts) -> tuple[AnyArray, BoolArray]:
 def _beyond_chance(facts: Facts, pairs: AnyArray, repeated: BoolArray) -> bool:
     if not facts.has_propensities:
         return facts.log.time is not None  # chance is not known; at one moment copies are likelier than chance
+    if facts.group is not None and facts.log.time is None:
+        return False  # decisions that were kept cannot be told from copies
     first, second = pairs
     p = np.exp(facts.log.log_propensity[first])
     excess = float(np.sum(facts.code[first] == facts.code[second])) - float(p.sum())

@@ -1,13 +1,15 @@
 """Logs that hold the probabilities of all candidates: do they say how often each was chosen?"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from poem.arrays import AnyArray, FloatArray
-from poem.arrow import coded, flattened, is_list, lengths, numbers_of
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.arrow import coded, flattened, is_list, lengths, numbers_of, strings
 from poem.health.finding import Finding, counted
 from poem.health.frequencies import CHECK, EXPECTED
+from poem.health.grouped import as_normal
 from poem.health.propensities import MATERIAL, threshold
 from poem.outputs import Labels
 from poem.readers.checked import distributions
@@ -16,20 +18,23 @@ from poem.readers.raw import RawLog
 EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 1.1])
 
 
-def calibration(raw: RawLog | None, rows: AnyArray) -> Iterator[Finding]:
+def calibration(raw: RawLog | None, rows: AnyArray, group: IntArray | None = None) -> Iterator[Finding]:
     """Compare how often candidates of about some probability were chosen with that probability, in bins of it.
 
     The number of rows whose chosen candidate lies in a bin has the mean Σq and the variance Σq(1 − q), where q is what
     all candidates of a row in that bin have together. No model and no assumption on availability is needed.
+    ``group`` says which of the rows belong together, if any do.
     """
     if raw is None or raw.roles.distribution is None:
         return
-    expected, spread, observed = _bins(raw, rows)
-    enough = (expected >= EXPECTED) & (spread > 0.0)
+    bins = _bins(raw, rows, group)
+    enough = (bins.expected >= EXPECTED * bins.effect) & (bins.spread > 0.0)
     if not enough.any():
         return
-    z = (observed[enough] - expected[enough]) / np.sqrt(spread[enough])
-    ratio = observed[enough] / expected[enough]
+    z = (bins.observed[enough] - bins.expected[enough]) / np.sqrt(bins.spread[enough])
+    if group is not None:
+        z = as_normal(z, np.bincount(group).astype(np.float64))
+    ratio = bins.observed[enough] / bins.expected[enough]
     worst = int(np.argmax(np.where(np.abs(ratio - 1.0) > MATERIAL, np.abs(z), 0.0)))
     if abs(z[worst]) <= threshold(len(z)) or abs(ratio[worst] - 1.0) <= MATERIAL:
         text = f"candidates were chosen as often as their distributions say ({counted(len(z), 'bin')} of probability)"
@@ -49,21 +54,38 @@ def _far(ratio: float) -> bool:
     return not 0.5 <= ratio <= 1.5
 
 
-def _bins(raw: RawLog, rows: AnyArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return for each bin how many rows should, give or take, and do have their chosen candidate there."""
+@dataclass(frozen=True)
+class _Bins:
+    """How many rows should have, give or take (a variance), and do have their chosen candidate in each bin.
+
+    ``effect`` is how many rows of groups say as much as one that was drawn on its own (the design effect).
+    """
+
+    expected: FloatArray
+    spread: FloatArray
+    observed: FloatArray
+    effect: float
+
+
+def _bins(raw: RawLog, rows: AnyArray, group: IntArray | None) -> _Bins:
     _, chosen = distributions(raw)
     column = raw.table.column(raw.roles.distribution)
     counts, flat = lengths(column), numbers_of(flattened(column), np.float64)
     row = np.repeat(np.arange(len(counts)), counts)
     bins = len(EDGES) - 1
     number = np.clip(np.searchsorted(EDGES, flat, side="right") - 1, 0, bins - 1)
-    expected, spread = np.zeros(bins), np.zeros(bins)
+    where = np.clip(np.searchsorted(EDGES, chosen[rows], side="right") - 1, 0, bins - 1)
+    expected, spread, by_group = np.zeros(bins), np.zeros(bins), np.zeros(bins)
     for position in range(bins):
         inside = number == position
         q = np.bincount(row[inside], flat[inside], minlength=len(counts))[rows]
         expected[position], spread[position] = q.sum(), (q * (1.0 - q)).sum()
-    where = np.clip(np.searchsorted(EDGES, chosen[rows], side="right") - 1, 0, bins - 1)
-    return expected, spread, np.bincount(where, minlength=bins).astype(np.float64)
+        if group is not None:
+            by_group[position] = np.sum(np.bincount(group, (where == position) - q) ** 2)
+    # Over all bins: one in which no group happens to have its choice would seem to be sure of that.
+    effect = max(1.0, float(by_group.sum() / max(float(spread.sum()), 1e-12)))
+    observed = np.bincount(where, minlength=bins).astype(np.float64)
+    return _Bins(expected, np.maximum(by_group, effect * spread), observed, effect)
 
 
 def availability(raw: RawLog | None, rows: AnyArray, labels: Labels) -> FloatArray | None:
@@ -73,11 +95,23 @@ def availability(raw: RawLog | None, rows: AnyArray, labels: Labels) -> FloatArr
     column = raw.table.column(raw.roles.candidates)
     if not is_list(column.type):
         return None
-    codes, distinct = coded(flattened(column))
-    number = {str(label): code for code, label in enumerate(labels)}
-    of_value = np.array([number.get(str(value), len(labels)) for value in distinct.to_pylist()] + [len(labels)])
+    codes, distinct = coded(strings(flattened(column)))
+    number = _numbers(labels)
+    of_value = np.array([number.get(value, len(labels)) for value in distinct.to_pylist()] + [len(labels)])
     counts = lengths(column)
     kept = np.zeros(len(counts), dtype=bool)
     kept[rows] = True
     there = of_value[codes][np.repeat(kept, counts)]
     return np.bincount(there, minlength=len(labels) + 1)[: len(labels)] / max(1, len(rows))
+
+
+def _numbers(labels: Labels) -> dict[str, int]:
+    """Return the number of each label by how it is written, as itself and as the reader writes candidates."""
+    import pyarrow as pa
+
+    number = {str(label): code for code, label in enumerate(labels)}
+    try:
+        written = strings(pa.chunked_array([pa.array(list(labels))])).to_pylist()
+    except pa.ArrowException:  # labels of several types have no common one
+        return number
+    return {text: code for code, text in enumerate(written)} | number

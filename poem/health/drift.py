@@ -9,6 +9,7 @@ from scipy import special
 from poem.arrays import FloatArray, IntArray
 from poem.health.facts import Facts
 from poem.health.finding import SPACE, Finding, percent
+from poem.health.grouped import one_of_each
 
 PERIODS = 10  # of equally many rows
 LEAST_ROWS = 200  # below which ten periods say nothing
@@ -25,7 +26,8 @@ def drift(facts: Facts) -> Iterator[Finding]:
     """Say what time the log covers, and whether the logging policy or the loss changed.
 
     Propensities keep estimates right when the logging policy changes; but what is imitated or held out is then a
-    mixture of policies, and contexts or losses that drift will go on to do so.
+    mixture of policies, and contexts or losses that drift will go on to do so. Of rows that are not independent, one
+    of each group and period counts; that those of a group in several periods are alike makes periods differ less.
     """
     time = facts.log.time
     if time is None:
@@ -37,14 +39,25 @@ def drift(facts: Facts) -> Iterator[Finding]:
         return
     ordered = "in order" if np.all(time[1:] >= time[:-1]) else "not in order"
     yield Finding("time", "span", high - low, "fit", f"{_span(low, high)}; rows are {ordered}")
-    if len(time) >= LEAST_ROWS:
-        period = _periods(time)
-        yield _policy_drift(facts, period)
-        yield _loss_drift(facts, period)
+    if len(time) < LEAST_ROWS:
+        return
+    period = _periods(time)
+    rows = np.arange(len(time)) if facts.group is None else one_of_each(facts.group * PERIODS + period)
+    if len(rows) < LEAST_ROWS:
+        text = "whether the log changes with time cannot be told: rows of a group count as one, and groups are too few"
+        yield Finding("time", "policy drift", None, "fit", text)
+        return
+    yield _policy_drift(facts, rows, period[rows])
+    yield _loss_drift(facts, rows, period)
 
 
 def _p_value(p: float) -> str:
     return f"p{SPACE}<{SPACE}1e-9" if p < 1e-9 else f"p{SPACE}={SPACE}{p:.1g}"
+
+
+def _counting(facts: Facts) -> str:
+    """Say which rows were compared, where not all of them were."""
+    return "" if facts.group is None else ", counting one row of each group and period"
 
 
 def _moment(value: float) -> str:
@@ -69,32 +82,33 @@ def _periods(time: FloatArray) -> IntArray:
 # ---- what was chosen --------------------------------------------------------------------------------
 
 
-def _policy_drift(facts: Facts, period: IntArray) -> Finding:
-    shift, unlikely, what = _label_shift(facts, period) if facts.are_sets else _class_shift(facts, period)
+def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
+    shift, unlikely, what = (_label_shift if facts.are_sets else _class_shift)(facts, rows, period)
     moved, unlikely_p = 0.0, 1.0
     if facts.has_propensities and np.ptp(facts.log.log_propensity) > 1e-9:
-        moved, unlikely_p = _mean_shift(facts.log.log_propensity, period)
+        moved, unlikely_p = _mean_shift(facts.log.log_propensity[rows], period)
     if (unlikely < UNLIKELY and shift > SHIFT) or (unlikely_p < UNLIKELY and abs(moved) > 2.0 * SHIFT):
         text = f"the logging policy, or its contexts, changed: {what} between the first and the second half"
         if abs(moved) > 2.0 * SHIFT:
             text += f", and propensities are {np.exp(moved):.2g} times as large in the second"
-        text += f" ({_p_value(min(unlikely, unlikely_p))})"
+        text += f" ({_p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
         return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
-    text = f"what is chosen does not surely change: {what} between both halves"
+    text = f"what is chosen does not surely change: {what} between both halves{_counting(facts)}"
     return Finding("time", "policy drift", shift, "fit", text)
 
 
-def _class_shift(facts: Facts, period: IntArray) -> tuple[float, float, str]:
+def _class_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
     """Return (total variation between both halves beyond chance, p-value of a χ² test over all periods, in words).
 
     Over all rows, or in the part of the contexts where it is largest: a policy may change for some one way and for
     others the other way, so that nothing is seen of it over all.
     """
     looks = 1 + len(facts.slices)
-    shift, unlikely = _shift_of(facts, period, facts.code)
+    code = facts.code[rows]
+    shift, unlikely = _shift_of(facts, period, code)
     where = ""
-    for part in facts.slices:
-        beyond, p = _shift_of(facts, period[part], facts.code[part])
+    for part in (half[rows] for half in facts.slices):
+        beyond, p = _shift_of(facts, period[part], code[part])
         if p * looks < UNLIKELY and beyond > 2.0 * max(shift, SHIFT):
             shift, unlikely, where = beyond, p, " in a part of the contexts"
     return shift, min(1.0, unlikely * looks), f"{percent(shift)} of the choices moved, beyond chance,{where}"
@@ -117,11 +131,11 @@ def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, fl
     return max(0.0, total - 0.5 * float(chance.sum())), _independence(pooled)
 
 
-def _label_shift(facts: Facts, period: IntArray) -> tuple[float, float, str]:
+def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
     """Return the same for the label whose share moved most surely; the p-value is for as many looks as labels."""
     sizes = np.bincount(period, minlength=PERIODS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    chosen = np.add.reduceat(facts.log.y[np.argsort(period, kind="stable")], starts, axis=0, dtype=np.int64)
+    chosen = np.add.reduceat(facts.log.y[rows[np.argsort(period, kind="stable")]], starts, axis=0, dtype=np.int64)
     unlikely = [_independence(np.column_stack([column, sizes - column]).astype(float)) for column in chosen.T]
     label = int(np.argmin(unlikely))
     half = PERIODS // 2
@@ -159,14 +173,16 @@ def _mean_shift(values: FloatArray, period: IntArray) -> tuple[float, float]:
     return moved, float(special.chdtrc(PERIODS - 1, squares))
 
 
-def _loss_drift(facts: Facts, period: IntArray) -> Finding:
+def _loss_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
     word = facts.log.outcome
     values = facts.log.loss if word == "loss" else 0.0 - facts.log.loss
-    moved, unlikely = _mean_shift(values, period)
+    unlikely = _mean_shift(values[rows], period[rows])[1]
     late = period >= PERIODS // 2
-    words = f"{values[~late].mean():.4g} in the first half, {values[late].mean():.4g} in the second"
+    first, second = float(values[~late].mean()), float(values[late].mean())
+    moved, words = second - first, f"{first:.4g} in the first half, {second:.4g} in the second"
     matters = abs(moved) > LOSS_SHIFT * min(float(values.std()), max(abs(float(values.mean())), 1e-12))
     if unlikely < UNLIKELY and matters:
-        text = f"the mean {word} changes with time: {words} ({_p_value(unlikely)} over {PERIODS} periods)"
+        sure = f"{_p_value(unlikely)} over {PERIODS} periods{_counting(facts)}"
+        text = f"the mean {word} changes with time: {words} ({sure})"
         return Finding("time", f"{word} drift", moved, "with care", text, OUT_OF_TIME)
     return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} does not surely change: {words}")

@@ -1,6 +1,6 @@
 """What several checks of a log need, computed once: which rows share a context, and which output each row has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,8 @@ from poem.matrix import Matrix, is_sparse
 FEW_LABELS = 4  # up to which all label sets are counted as outputs: 2⁴ = 16
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multipliers of splitmix64, which spread bits well
 OTHER = np.uint64(0xBF58476D1CE4E5B9)
-BLOCK = 2**20  # entries of X that are counted at once
+BLOCK = 2**15  # entries of X that are hashed at once: what is made of them stays in the cache
+FEW_COLUMNS = 2**20  # of X, up to which all are counted, whether they occur or not
 SLICES = 8  # parts of the contexts on which the propensities are checked again
 
 
@@ -31,17 +32,18 @@ class Facts:
     available: FloatArray | None = None
 
     @cached_property
-    def projection(self) -> FloatArray:
-        """A random combination of the features of each row of X: equal contexts have equal ones, others differ."""
-        X = self.log.X
-        direction = np.random.default_rng(0).normal(size=X.shape[1])
-        # One row at a time: BLAS may add up equal rows in different orders.
-        return np.asarray(X @ direction if is_sparse(X) else np.einsum("ij,j->i", X, direction)) + 0.0
+    def fingerprint(self) -> AnyArray:
+        """A number for each row of X: equal contexts have equal ones, others differ.
+
+        Hashes of all features that are not 0 are added up, modulo 2⁶⁴: unlike in a sum of the features themselves, a
+        small one counts as much as a large one beside it.
+        """
+        return fingerprints(self.log.X)
 
     @cached_property
     def context(self) -> IntArray:
         """Which distinct context each row saw."""
-        return numbered(self.projection[self.log.context])
+        return numbered(self.fingerprint[self.log.context])
 
     @cached_property
     def n_contexts(self) -> int:
@@ -100,35 +102,93 @@ class Facts:
         return number
 
     @cached_property
-    def column_counts(self) -> IntArray:
-        """How many rows of X are not 0 in each column."""
-        X = self.log.X
-        if not is_sparse(X):
-            return np.asarray(np.count_nonzero(X, axis=0), dtype=np.int64)
-        counts = np.zeros(X.shape[1], dtype=np.int64)
-        for begin in range(0, X.nnz, BLOCK):  # bincount copies what it counts
-            counts += np.bincount(X.indices[begin : begin + BLOCK], minlength=X.shape[1])
-        return counts
+    def group(self) -> IntArray | None:
+        """Which group each row belongs to; None if there are none, or of one row each: then rows are independent."""
+        if self.log.group is None:
+            return None
+        return self.units if int(self.units.max()) + 1 < len(self.units) else None
 
     @cached_property
     def slices(self) -> list[BoolArray]:
         """Parts of the rows, by halves of a few features: they depend on the contexts alone, not on what was chosen."""
-        halves = _halves(self.log.X, self.column_counts)
+        halves = _halves(self.log.X)
         return [half[self.log.context] for half in halves if 0 < int(half.sum()) < len(half)]
 
 
-def _halves(X: Matrix, counts: IntArray) -> list[BoolArray]:
+def _halves(X: Matrix) -> list[BoolArray]:
     """Return for the columns that cut the contexts most evenly which contexts are on one side."""
     n, d = X.shape
     if is_sparse(X):
+        number, counts = _occurring(X)
         share = counts / max(1, n)
-        columns = np.argsort(-share * (1.0 - share), kind="stable")[:SLICES]
-        part = X[:, columns]
-        present = np.zeros(part.shape, dtype=bool)
-        present[part.nonzero()] = True
-        return list(present.T)
+        return [_present(X, column) for column in number[np.argsort(-share * (1.0 - share), kind="stable")[:SLICES]]]
     columns = np.unique(np.linspace(0, d - 1, min(d, SLICES)).astype(int)) if d else np.zeros(0, dtype=int)
     return [X[:, column] > np.median(X[:, column]) for column in columns]
+
+
+def _occurring(X: Matrix) -> tuple[IntArray, IntArray]:
+    """Return the columns of a sparse X that occur, and how often; there may be far more than have room in memory."""
+    d = X.shape[1]
+    if d > max(FEW_COLUMNS, X.nnz):
+        number, counts = np.unique(X.indices, return_counts=True)
+        return number.astype(np.int64), counts.astype(np.int64)
+    every = np.zeros(d, dtype=np.int64)
+    block = max(FEW_COLUMNS, d)
+    for begin in range(0, X.nnz, block):  # bincount copies what it counts
+        every += np.bincount(X.indices[begin : begin + block], minlength=d)
+    number = np.flatnonzero(every)
+    return number, every[number]
+
+
+def _present(X: Matrix, column: int) -> BoolArray:
+    """Return which rows of a sparse X are not 0 in a column; scipy would make room for every column there is."""
+    entries = np.flatnonzero(X.indices == column)
+    entries = entries[X.data[entries] != 0.0]
+    present = np.zeros(X.shape[0], dtype=bool)
+    present[np.searchsorted(X.indptr, entries, side="right") - 1] = True
+    return present
+
+
+# ---- equal and different rows -----------------------------------------------------------------------
+
+
+def fingerprints(X: Matrix) -> AnyArray:
+    """Return a number for each row that is equal where all features are, and hardly ever otherwise.
+
+    A dense row has the same one as a sparse one with its features.
+    """
+    n, d = X.shape
+    key = np.zeros(n, dtype=np.uint64)
+    if not is_sparse(X):
+        step = max(1, BLOCK // max(1, d))
+        columns = np.tile(np.arange(d), step)
+        for begin in range(0, n, step):
+            block = X[begin : begin + step]
+            entries = _entry_keys(columns[: block.size], block.ravel())
+            key[begin : begin + step] = entries.reshape(block.shape).sum(axis=1)
+        return key
+    for begin, end in _row_blocks(X.indptr):
+        first, last = X.indptr[begin], X.indptr[end]
+        starts = X.indptr[begin:end] - first
+        filled = np.flatnonzero(np.diff(X.indptr[begin : end + 1]))  # an empty row would take what follows it
+        if len(filled):
+            entries = _entry_keys(X.indices[first:last], X.data[first:last])
+            key[begin + filled] = np.add.reduceat(entries, starts[filled])
+    return key
+
+
+def _row_blocks(starts: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that have about BLOCK entries together."""
+    begin, n = 0, len(starts) - 1
+    while begin < n:
+        end = min(n, max(begin + 1, int(np.searchsorted(starts, starts[begin] + BLOCK, side="right")) - 1))
+        yield begin, end
+        begin = end
+
+
+def _entry_keys(columns: AnyArray, values: FloatArray) -> AnyArray:
+    """Return a hash of each feature and its column; 0 for one that is 0, as if it were not there."""
+    return np.asarray(mixed([columns, values]) * (values != 0.0))
 
 
 def numbered(values: AnyArray) -> IntArray:

@@ -14,6 +14,7 @@ from scipy import special
 from poem.arrays import IntArray
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import Finding, counted, percent
+from poem.health.grouped import one_of_each
 
 EXPECTED = 5.0  # rows that a cell of context and output should have for a χ² test
 UNLIKELY = 1e-6  # p-values of the χ² test below which it is not chance
@@ -34,10 +35,16 @@ def repeated_contexts(facts: Facts) -> Iterator[Finding]:
     that should have five rows count: that is known from p alone, not from what was drawn. It is, as long as the
     propensity is the same each time; a logging policy that changes, or knows more than the context, cannot be
     compared like that: rows of a very small p that should have been there are missing, and with them their weight.
+    Of rows that are not independent, one of each group counts: a group may have gone through many contexts with one
+    decision, so that no context says anything that the others do not.
     """
-    seen = np.bincount(facts.context)
-    often = np.flatnonzero(seen[facts.context] > EXPECTED)
+    rows = np.arange(len(facts.log)) if facts.group is None else one_of_each(facts.group)
+    seen = np.bincount(facts.context[rows], minlength=facts.n_contexts)
+    often = rows[seen[facts.context[rows]] > EXPECTED]
     if not len(often):
+        if facts.group is not None and np.bincount(facts.context).max() > EXPECTED:
+            text = "contexts do not repeat often enough in different groups to compare frequencies with propensities"
+            yield Finding("propensities", "frequencies", None, "fit", text)
         return
     cells = _Cells.of(facts, often, seen)
     if cells.changing > CHANGING:
@@ -45,18 +52,22 @@ def repeated_contexts(facts: Facts) -> Iterator[Finding]:
         text += " before: the logging policy changed, or knew more than the context"
         yield Finding("propensities", "changing", cells.changing, "fit", text)
     elif cells.count:
-        yield _frequencies(cells)
+        yield _frequencies(cells, "" if facts.group is None else ", in one row of each group")
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells of context and output: how many can be compared, their Σz² and how many rows they should have.
+    """Cells of context and output: how many can be compared, Pearson's χ² and how many rows they should have.
 
+    Rows that are not in one cell of a context are in another: with the share p of a cell (N − np)²/np has the mean
+    1 − p. These add up to ``freedom``; where all outputs of a context are there, to one less than there are. Where
+    some are missing, χ² varies a little less than with so many degrees of freedom, and raises no alarm by that.
     ``changing`` is the share of the rows whose propensity is not that of their cell.
     """
 
     count: int
     squares: float
+    freedom: float
     rows: float
     changing: float
 
@@ -70,19 +81,25 @@ class _Cells:
         odds = second / first - 1.0  # 1/p − 1
         due = n / (odds + 1.0)
         good = (due >= EXPECTED) & (n - due >= EXPECTED)
-        squares = (first[good] - n[good]) ** 2 / (n[good] * odds[good])
+        p = due[good] / n[good]
+        squares = p * (first[good] - n[good]) ** 2 / n[good]
         changing = float(np.mean(np.abs(inverse / mean[cell] - 1.0) > SAME))
-        return _Cells(int(good.sum()), float(squares.sum()), float(due[good].sum()), changing)
+        return _Cells(int(good.sum()), float(squares.sum()), float((1.0 - p).sum()), float(due[good].sum()), changing)
+
+    @property
+    def p_value(self) -> float:
+        """How often right propensities look as wrong as that."""
+        return float(special.chdtrc(self.freedom, self.squares))
 
 
-def _frequencies(cells: _Cells) -> Finding:
-    unlikely = float(special.chdtrc(cells.count, cells.squares))
-    rms = float(np.sqrt(max(0.0, cells.squares - cells.count) / cells.rows))
-    if unlikely >= UNLIKELY or rms <= RMS_MATERIAL:
-        text = f"in contexts that repeat, outputs are as frequent as they say ({counted(cells.count, 'comparison')})"
+def _frequencies(cells: _Cells, whose: str) -> Finding:
+    compared = f"{counted(cells.count, 'comparison')}{whose}"
+    rms = float(np.sqrt(max(0.0, cells.squares - cells.freedom) / cells.rows))
+    if cells.p_value >= UNLIKELY or rms <= RMS_MATERIAL:
+        text = f"in contexts that repeat, outputs are as frequent as they say ({compared})"
         return Finding("propensities", "frequencies", rms, "fit", text)
     text = (
         f"in contexts that repeat, outputs are not as frequent as their propensities say: off by {percent(rms)} in "
-        f"{counted(cells.count, 'comparison')}"
+        f"{compared}"
     )
     return Finding("propensities", "frequencies", rms, "unfit" if rms > RMS_WRONG else "with care", text, CHECK)

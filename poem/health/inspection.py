@@ -72,7 +72,7 @@ def _checks(found: SoundLog, log: BanditLog, total: int) -> list[Finding]:
         *contents.outputs(facts),
         *contents.loss(facts),
         *propensities.propensities(facts),
-        *distribution.calibration(found.raw, found.rows),
+        *distribution.calibration(found.raw, found.rows, facts.group),
         *propensities.support(facts),
         *dependence.duplicates(facts),
         *dependence.groups(facts),

@@ -17,6 +17,7 @@ from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts
 from poem.health.finding import Finding, Verdict, counted, percent
 from poem.health.frequencies import CHECK, repeated_contexts
+from poem.health.grouped import Pairs, as_normal
 
 SURE = 0.99  # a propensity from which a choice counts as no choice
 MOSTLY_SURE = 0.5  # the share of such rows above which a log says little about anything else
@@ -72,23 +73,31 @@ class Means:
     z: FloatArray
 
 
-def inverse_means(inverse: FloatArray, code: IntArray, due: FloatArray, part: BoolArray | None = None) -> Means:
+def inverse_means(
+    inverse: FloatArray, code: IntArray, due: FloatArray, part: BoolArray | None = None, pairs: Pairs | None = None
+) -> Means:
     """Return the means of 1[y = a]/p over some rows for each output that occurs, and their distance from ``due``.
 
     The variance of a mean is taken as the larger of what the rows show and of what they would show were the mean as
     it should be, E[1/p] − 1: neither heavy rows that are there by chance nor rows that are absent raise an alarm.
+    Where ``pairs`` say which rows belong together, it is at least what their sums show.
     """
     chosen = inverse if part is None else np.where(part, inverse, 0.0)
     n = len(inverse) if part is None else int(part.sum())
     first = np.bincount(code, chosen, minlength=len(due))
     second = np.bincount(code, chosen * chosen, minlength=len(due))
     there = np.flatnonzero(first > 0.0)
+    means, dues = first / n, due
     first, second, due = first[there], second[there], due[there]
-    mean = first / n
+    mean = means[there]
     seen = second / n - 2.0 * mean + due - (mean - due) ** 2
     should = due * (second / first - 1.0)
-    stderr = np.sqrt(np.maximum(np.maximum(seen, should), 1e-12) / n)
-    return Means(there, mean, due, (mean - due) / stderr)
+    variance = np.maximum(np.maximum(seen, should), 1e-12) / n
+    if pairs is None:
+        return Means(there, mean, due, (mean - due) / np.sqrt(variance))
+    inside = np.ones(len(inverse)) if part is None else part.astype(np.float64)
+    variance = np.maximum(variance, pairs.variance(chosen, inside, means, dues)[there])
+    return Means(there, mean, due, as_normal((mean - due) / np.sqrt(variance), pairs.sizes(inside)))
 
 
 def threshold(checks: int) -> float:
@@ -101,17 +110,23 @@ class Checked:
     """The outputs that are checked one by one: all classes, and of label sets the commonest.
 
     ``code`` says which of them each row has, ``inverse`` is 1/p (0 in rows of other outputs), ``due`` what the mean of
-    1[y = a]/p should be, and ``names`` their codes in the log.
+    1[y = a]/p should be, and ``names`` their codes in the log. ``pairs`` say which rows belong together, if any do.
     """
 
     code: IntArray
     inverse: FloatArray
     due: FloatArray
     names: IntArray
+    pairs: Pairs | None = None
 
     @staticmethod
     def of(facts: Facts) -> "Checked":
         """Choose the outputs."""
+        checked = Checked._chosen(facts)
+        return checked if facts.group is None else replace(checked, pairs=Pairs.of(facts.group, checked.code))
+
+    @staticmethod
+    def _chosen(facts: Facts) -> "Checked":
         if not facts.are_sets:
             due = np.ones(len(facts.counts)) if facts.available is None else facts.available
             return Checked(facts.code, facts.inverse, due, np.arange(len(due)))
@@ -141,7 +156,7 @@ def _identities(facts: Facts) -> Iterator[Finding]:
         text = "label sets are too many, and too rare each, to check their propensities one by one"
         yield Finding("propensities", "mean of 1/p", None, "fit", text)
         return
-    overall = inverse_means(checked.inverse, checked.code, checked.due)
+    overall = inverse_means(checked.inverse, checked.code, checked.due, pairs=checked.pairs)
     # Label sets were chosen for being frequent: as many looks as there are sets.
     limit = threshold(len(facts.counts) * (1 + len(facts.slices)))
     high = _too_high(facts, checked, overall, limit)
@@ -155,7 +170,7 @@ def _too_high(facts: Facts, checked: Checked, overall: Means, limit: float) -> T
     wrong: dict[int, TooHigh] = {}
     bound = np.ones(len(checked.due))
     for part in (None, *facts.slices):
-        found = overall if part is None else inverse_means(checked.inverse, checked.code, bound, part)
+        found = overall if part is None else inverse_means(checked.inverse, checked.code, bound, part, checked.pairs)
         for at in np.flatnonzero((found.z > limit) & (found.mean > found.due * (1.0 + MATERIAL))):
             output, z = int(found.outputs[at]), float(found.z[at])
             if output not in wrong or z > wrong[output].z:
@@ -186,10 +201,7 @@ def _total(facts: Facts, checked: int) -> Finding:
         )
         return Finding("propensities", "mean of 1/p", None, "fit", text)
     due = float(facts.n_outputs) if facts.available is None else float(facts.available.sum())
-    inverse, n = facts.inverse, len(facts.inverse)
-    mean = float(inverse.mean())
-    variance = max(float(inverse.var()), due * float(inverse @ inverse) / float(inverse.sum()) - due * due, 1e-12)
-    z = (mean - due) / np.sqrt(variance / n)
+    mean, z = _mean_inverse(facts, due)
     text = (
         f"the mean of 1/p is {mean:.4g}; there are {due:.4g} outputs{'' if facts.available is None else ' in the mean'}"
     )
@@ -198,6 +210,18 @@ def _total(facts: Facts, checked: int) -> Finding:
         text += f": {z:.0f} standard errors too high, so that propensities are too low"
         return Finding("propensities", "mean of 1/p", mean, verdict, text, CHECK)
     return Finding("propensities", "mean of 1/p", mean, "fit", f"{text}, and none of them has too high a share in it")
+
+
+def _mean_inverse(facts: Facts, due: float) -> tuple[float, float]:
+    """Return the mean of 1/p, and how many standard errors it is off."""
+    inverse, n = facts.inverse, len(facts.inverse)
+    mean = float(inverse.mean())
+    variance = max(float(inverse.var()), due * float(inverse @ inverse) / float(inverse.sum()) - due * due, 1e-12) / n
+    if facts.group is None:
+        return mean, float((mean - due) / np.sqrt(variance))
+    pairs, every = Pairs.of(facts.group, np.zeros(n, dtype=np.int64)), np.ones(n)
+    variance = max(variance, float(pairs.variance(inverse, every, np.array([mean]), np.array([due]))[0]))
+    return mean, float(as_normal(np.array([mean - due]) / np.sqrt(variance), pairs.sizes(every))[0])
 
 
 def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iterator[Finding]:
