@@ -231,21 +231,22 @@ def test_a_whole_round(shop, tmp_path, capsys, suffix):
     assert call("predict", policy, later, "--sample", "--seed", "7", "--floor", "0.1", "-o", decisions) == 0
 
     table = read_table(decisions)
-    assert list(table) == ["city", "age", "user", "when", "output", "propensity"]  # nothing of the old decisions
-    click = table["output"] == best_item(table["city"], table["age"])
+    assert list(table) == ["city", "age", "user", "when", "item", "pscore"]  # nothing of the old decisions
+    click = table["item"] == best_item(table["city"], table["age"])
     write_table(table.assign(click=click.astype(int)), following)
 
     floored = poem.load_policy(policy).with_floor(0.1)
-    read = poem.read_log(following, reward="click", features=floored.features, labels=floored.labels)
+    names = {"output": "item", "reward": "click", "propensity": "pscore"}
+    read = poem.read_log(following, **names, features=floored.features, labels=floored.labels)
     np.testing.assert_allclose(read.log_propensity, floored.log_prob_of(read), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(np.log(table["propensity"]), floored.log_prob(read.X, table["output"]), atol=1e-14)
+    np.testing.assert_allclose(np.log(table["pscore"]), floored.log_prob(read.X, table["item"]), atol=1e-14)
 
     capsys.readouterr()
     code = call("train", following, "-o", second, "--start", policy, *FIT)
     assert code in (0, 1), capsys.readouterr().err
     assert poem.load_policy(second).features == floored.features
     converted = tmp_path / "converted.parquet"
-    assert call("convert", following, converted, "--reward", "click", "--group", "user", "--time", "when") == 0
+    assert call("convert", following, converted, *COLUMNS) == 0
     assert len(poem.read_log(converted)) == 300  # nothing needs to be named again
     capsys.readouterr()
     assert call("report", second, converted, "--against", policy, "-o", tmp_path / "page.html", "--quiet") == 0
@@ -530,7 +531,7 @@ def test_a_broken_pipe_ends_quietly(shop, tmp_path):
         encoding="utf-8",
     )
     with process:
-        assert process.stdout.readline() == '"city","age","output","probability"\n'
+        assert process.stdout.readline() == '"city","age","item","probability"\n'
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141  # what shells say of it: it must not look like an answer

@@ -42,8 +42,9 @@ def add(commands: Any) -> None:
         "POLICY CONTEXTS",
         "decide for new contexts",
         "Decide for each row of a table of contexts: the most probable output, or with --sample one that is drawn, "
-        "with its propensity. The table comes back with the decisions, as CSV (where it has lists, such as label sets, "
-        "as JSON lines). Sampled decisions are the start of the next log: add a column of losses or rewards.",
+        "with its propensity. The table comes back with the decisions, in columns called as in the policy's own log, "
+        "as CSV (where it has lists, such as label sets, as JSON lines). Sampled decisions are the start of the next "
+        "log: add a column of losses or rewards.",
         "poem predict policy.poem contexts.csv --sample --seed 7 --floor 0.01 -o decisions.csv",
         {0: "decided"},
     )
@@ -138,15 +139,25 @@ def _decided(
     import numpy as np
     import pyarrow as pa
 
-    probability = "propensity" if sampled else "probability"
-    table = _contexts_alone(raw, policy, {"output", probability})
+    decision, probability = _names(policy, sampled)
+    table = _contexts_alone(raw, policy, {decision, probability})
     if outputs.ndim == 2:
         labels = np.array(policy.labels, dtype=object)
         # The type is said, as all sets may be empty.
         column = pa.array([labels[row != 0].tolist() for row in outputs], pa.list_(pa.array(policy.labels).type))
     else:
         column = pa.array(outputs)
-    return table.append_column("output", column).append_column(probability, pa.array(np.exp(log_prob)))
+    return table.append_column(decision, column).append_column(probability, pa.array(np.exp(log_prob)))
+
+
+def _names(policy: "Policy | FlooredPolicy", sampled: bool) -> tuple[str, str]:
+    """Return what decisions and probabilities are called: as in the policy's own log, so that the next one is alike."""
+    roles = roles_of(policy)
+    decision = roles.output[0] if roles is not None and len(roles.output) == 1 else "output"
+    logged = roles.propensity if roles is not None and roles.unit == "probability" else None
+    if sampled:
+        return decision, logged or "propensity"
+    return decision, "probability" if logged != "probability" else "map_probability"  # what is not drawn is no log
 
 
 def _contexts_alone(raw: "RawLog", policy: "Policy | FlooredPolicy", new: set[str]) -> Any:
