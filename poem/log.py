@@ -202,10 +202,6 @@ class BanditLog:
         checked = checked_log_propensity(None, log_propensity, len(self))
         return self._with(log_propensity=frozen(checked), propensities=source)
 
-    def with_source(self, source: Propensities) -> "BanditLog":
-        """Return the same log with another word on where its propensities come from."""
-        return self._with(propensities=source)
-
     def with_labels(self, labels: Sequence[Any]) -> "BanditLog":
         """Return the same log with other names for its outputs."""
         known = tuple(labels)

@@ -201,7 +201,9 @@ def test_missing_and_estimated_propensities_are_said():
     assert missing.verdict == "unfit"
     assert "--propensity estimate" in missing.of("missing propensities").advice
     assert inspect(raw(), missing=True).of("missing propensities") is not None
-    assert inspect(made().with_source("estimated")).of("estimated").verdict == "with care"
+    log = made()
+    estimated = log.with_propensities(log.log_propensity, "estimated")
+    assert inspect(estimated).of("estimated").verdict == "with care"
 
 
 @pytest.mark.parametrize("role", ["time", "group"])

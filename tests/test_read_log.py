@@ -772,7 +772,8 @@ def test_label_sets_are_read_back_equal(tmp_path, make_log, rows):
 
 
 def test_where_propensities_come_from_is_read_back(tmp_path, make_log):
-    estimated = make_log().with_source("estimated")
+    log = make_log()
+    estimated = log.with_propensities(log.log_propensity, "estimated")
     assert_equal(written(estimated, tmp_path), estimated)
     missing = make_log(propensity="missing")
     assert_equal(written(missing, tmp_path), missing)

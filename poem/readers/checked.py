@@ -78,7 +78,7 @@ def log_of(
         features=about.recipe if about.encoded else recipe,
     )
     log = log if codes.ndim == 2 else log.with_labels(known)
-    return log.with_source("estimated") if about.estimated and not missing else log
+    return log.with_propensities(log.log_propensity, "estimated") if about.estimated and not missing else log
 
 
 def _plain_labels(labels: Sequence[Any]) -> Labels:
