@@ -14,29 +14,25 @@ from poem.supervised import Unseen
 class Protocol:
     """What the paper's text leaves open, or its release does otherwise.
 
-        Attributes
-        ----------
-        name, about : str
-        logger_C, figure1_C : float
-            The logistic regression of the logging policy, for all but Figure 1 and for Figure 1.
-        replay, figure3_replay : int
-            Passes over the training set, where they are not what is varied.
-        unseen : "rate" or "never"
-            What the logging policy does with a label that it has never seen on.
-        unseen_is_coin_flip : bool
-            Whether such a label counts one half in the logging policy's own expected test loss.
-        select_by : "ips" or "snips"
-            How held-out rows choose λ.
-        loss_is_scaled : bool
-            Whether tolerances and AdaGrad's first steps are meant for a loss in [−1, 0], or in [−q, 0].
-    <<<<<<< HEAD
-        stochastic_estimator : Objective
-    =======
-        skyline : "expected_loss" or "map_loss"
-            What Figure 1 shows of the CRF.
-        stochastic_estimator : Estimator
-    >>>>>>> main
-            What AdaGrad's batches follow.
+    Attributes
+    ----------
+    name, about : str
+    logger_C, figure1_C : float
+        The logistic regression of the logging policy, for all but Figure 1 and for Figure 1.
+    replay, figure3_replay : int
+        Passes over the training set, where they are not what is varied.
+    unseen : "rate" or "never"
+        What the logging policy does with a label that it has never seen on.
+    unseen_is_coin_flip : bool
+        Whether such a label counts one half in the logging policy's own expected test loss.
+    select_by : "ips" or "snips"
+        How held-out rows choose λ.
+    loss_is_scaled : bool
+        Whether tolerances and AdaGrad's first steps are meant for a loss in [−1, 0], or in [−q, 0].
+    skyline : "expected_loss" or "map_loss"
+        What Figure 1 shows of the CRF.
+    stochastic_estimator : Objective
+        What AdaGrad's batches follow.
     """
 
     name: str
