@@ -2,8 +2,8 @@
 
 python -m benchmarks.multiclass [--seeds 10] [--jobs 2] [--markdown FILE]
 
-Each seed splits digits, wine and breast cancer anew, fits a weak logging policy to 5 % of the training rows, and lets
-it act on all of them; every method sees that log and nothing else. The loss is the share of test rows on which the
+Each seed splits digits, wine, breast cancer and iris anew, fits a weak logging policy to 5 % of the training rows, and
+lets it act on all of them; every method sees that log and nothing else. The loss is the share of test rows on which the
 most probable class is wrong. Vowpal Wabbit learns on the same rows in the same order and has a grid of settings, of
 which the table takes the one with the least mean *test* loss for each data set and ``--cb_type``: that favours Vowpal
 Wabbit, since no log can tell which one that is. poem has no such help.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from threadpoolctl import threadpool_limits
 
 import poem
@@ -31,7 +31,7 @@ from poem.fit import warm_up
 from poem.progress import Progress
 from poem.text import aligned
 
-SETS = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer}
+SETS = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer, "iris": load_iris}
 TRAIN_SHARE, LOGGER_SHARE, LOGGER_C, REPLAY = 0.75, 0.05, 0.1, 4
 
 DEFAULT, SKYLINE = "poem.fit(log)", "all labels known"

@@ -81,12 +81,15 @@ class Jury:
         sums = judge.terms(rows).by_unit(self.units)
         found = judge.summary(sums, rows, self.units)
         span = self.calibration.loss_high - self.calibration.loss_low
+        typical, worst = _errors(judge, rows, found)
         gain = Gain(
             value=span * (found.value - self._logged.value()),
             stderr=span * standard_error(sums.shares() - self._logged.shares()) if np.isfinite(found.value) else np.inf,
             freedom=min(found.effective_n, found.units) - 1.0,
             mean_weight=found.mean_weight,
-            room=span * _room(judge, rows, found),
+            weight_stderr=found.weight_stderr,
+            typical=span * typical,
+            room=span * worst,
         )
         return found.rescaled(*self.calibration.bounds), gain
 
@@ -100,17 +103,18 @@ class Jury:
         return found.rescaled(*self.calibration.bounds)
 
 
-def _room(judge: Estimator, rows: Rows, found: Estimate) -> float:
-    """Return how much worse than estimated a decision may be that the log lacks, on the scale of [−1, 0].
+def _errors(judge: Estimator, rows: Rows, found: Estimate) -> tuple[float, float]:
+    """Return how much worse than estimated decisions are that the log lacks, typically and at worst, of [−1, 0].
 
-    A loss model is rarely more wrong than in the worst twentieth of the rows. Without one it may be the worst loss,
-    which pessimistic estimators have taken it to be.
+    A loss model errs by its root mean squared error, and is rarely more wrong than in the worst twentieth of the
+    rows. Without one it may be the worst loss, which pessimistic estimators have taken it to be.
     """
     if judge.pessimistic or not np.isfinite(found.value):
-        return 0.0
+        return 0.0, 0.0
     if rows.predicted is None:
-        return -found.value
-    return max(0.0, float(np.quantile(rows.loss - rows.predicted, WORST_ERRORS)))
+        return -found.value, -found.value
+    errors = rows.loss - rows.predicted
+    return float(np.sqrt(np.mean(errors**2))), max(0.0, float(np.quantile(errors, WORST_ERRORS)))
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

@@ -69,8 +69,8 @@ def fit(
     """Learn the best policy that a log supports: one that is surely better than what was logged, or else none.
 
     With no other word, candidates of several learners are compared on held-out contexts by their doubly robust
-    estimates; the one with the best bound on its loss is learnt again from all rows. If none is better than what
-    was logged with the wanted confidence, the policy is the logging policy's own behaviour, and the result says so.
+    estimates; of those that are surely better than what was logged, the one with the best bound on its loss is learnt
+    again from all rows. If there is none, the policy is the logging policy's own behaviour, and the result says so.
 
     ``estimator``, ``lam``, ``l2`` and ``optimizer`` ask for one learner of one's own instead, chosen as in the
     paper: ``fit(log, lam="auto")`` is POEM, ``fit(log, lam=0)`` is IPS.

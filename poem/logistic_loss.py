@@ -4,6 +4,7 @@ Its mean under a policy has no short form, so that no estimator rests on it. But
 clicks and mistakes are, it ranks outputs better than a linear one, and ranking is all that a direct policy needs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,22 +52,35 @@ def fit_logistic(log: BanditLog, strength: float, bounds: tuple[float, float], t
 
 
 def logistic_error(
-    log: BanditLog, held: BoolArray, bounds: tuple[float, float], threads: Threads
+    log: BanditLog, parts: Sequence[BoolArray], bounds: tuple[float, float], threads: Threads
 ) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
-    train, rest = log.take(~held), log.take(held)
-    products = Products(train, structure_of(log), threads)
-    judge = Products(rest, structure_of(log), threads)
-    target, truth = _scaled(products.layout.loss, bounds), judge.layout.loss
-    best, found, since, w = np.inf, STRENGTHS[0], 0, None
+    trials = [_Trial(log, held, bounds, threads) for held in parts]
+    best, found, since = np.inf, STRENGTHS[0], 0
     for strength in STRENGTHS:
-        w = _Likelihood(products, target, strength * mean_square(log)).minimised(w)
-        predicted = bounds[0] + (bounds[1] - bounds[0]) * special.expit(judge.forward(w))
-        error = float(np.mean((truth - predicted) ** 2))
+        error = float(sum(trial.error(strength * mean_square(log)) for trial in trials)) / float(np.sum(parts))
         best, found, since = (error, strength, 0) if error < best else (best, found, since + 1)
         if since >= PATIENCE:
             break
     return found, best
+
+
+class _Trial:
+    """One part that is held out: each strength begins where the last one ended."""
+
+    def __init__(self, log: BanditLog, held: BoolArray, bounds: tuple[float, float], threads: Threads) -> None:
+        self._products = Products(log.take(~held), structure_of(log), threads)
+        self._judge = Products(log.take(held), structure_of(log), threads)
+        self._bounds = bounds
+        self._weights: FloatArray | None = None
+
+    def error(self, ridge: float) -> float:
+        """Return the sum of squared errors on the held-out rows."""
+        target = _scaled(self._products.layout.loss, self._bounds)
+        self._weights = _Likelihood(self._products, target, ridge).minimised(self._weights)
+        low, high = self._bounds
+        predicted = low + (high - low) * special.expit(self._judge.forward(self._weights))
+        return float(np.sum((self._judge.layout.loss - predicted) ** 2))
 
 
 def _scaled(loss: FloatArray, bounds: tuple[float, float]) -> FloatArray:

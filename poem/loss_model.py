@@ -3,6 +3,7 @@
 Ridge regression through the structure's own products; its strength is chosen on held-out logged losses.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ STRENGTHS: tuple[float, ...] = tuple(
 MOST_STEPS = 200
 TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell strengths apart
 HELD_OUT = 0.2
+FEW_UNITS = 5000  # below which more than one fifth is held out, in turn
 
 
 class Products:
@@ -80,27 +82,37 @@ def fit_loss_model(
 
 def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     """Return the strength of the least squared error on held-out logged losses."""
-    held = held_out(log, seed)
-    return 1.0 if held is None else linear_error(log, held, threads)[0]
+    parts = held_out(log, seed)
+    return linear_error(log, parts, threads)[0] if parts else 1.0
 
 
-def held_out(log: BanditLog, seed: int) -> BoolArray | None:
-    """Return which rows are held out to choose a model; None if the log cannot be cut."""
+def held_out(log: BanditLog, seed: int) -> list[BoolArray]:
+    """Return which rows are held out, once or in turn, to choose a model; none if the log cannot be cut.
+
+    A fifth of few units says more of the units than of the model: there, each fifth has its turn.
+    """
     units = log.units()
-    held: BoolArray = np.random.default_rng([seed, 3]).random(int(units.max()) + 1)[units] < HELD_OUT
-    return None if held.all() or not held.any() else held
+    drawn = np.random.default_rng([seed, 3]).random(int(units.max()) + 1)[units]
+    turns = range(round(1.0 / HELD_OUT) if units.max() < FEW_UNITS else 1)
+    parts = [(turn * HELD_OUT <= drawn) & (drawn < (turn + 1) * HELD_OUT) for turn in turns]
+    return [held for held in parts if held.any() and not held.all()]
 
 
-def linear_error(log: BanditLog, held: BoolArray, threads: Threads) -> tuple[float, float]:
+def linear_error(log: BanditLog, parts: Sequence[BoolArray], threads: Threads) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
+    errors = np.sum([_linear_errors(log, held, threads) for held in parts], axis=0) / np.sum(parts)
+    return STRENGTHS[int(np.argmin(errors))], float(min(errors))
+
+
+def _linear_errors(log: BanditLog, held: BoolArray, threads: Threads) -> list[float]:
+    """Return the sum of squared errors of each strength on held-out rows."""
     train, rest = log.take(~held), log.take(held)
     structure = structure_of(log)
     centre = float(train.loss.mean())
     products = Products(train, structure, threads)
     found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS), ROUGH)
     judge = Products(rest, structure, threads)
-    errors = [float(np.mean((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
-    return STRENGTHS[int(np.argmin(errors))], min(errors)
+    return [float(np.sum((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
 
 
 def mean_square(log: BanditLog) -> float:

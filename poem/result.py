@@ -8,7 +8,7 @@ from poem.calibrate import Calibration
 from poem.estimators import Estimate
 from poem.log import BanditLog
 from poem.policy import Policy
-from poem.select import MEANING, Candidate, Table
+from poem.select import MEANING, Candidate, Table, rank
 
 MANY = 0.1  # of a policy's decisions that the log lacks
 UNITS = 5  # independent units below which nothing can be said
@@ -199,8 +199,7 @@ class Fit:
             and candidate.gain is not None
             and not candidate.problems
         ]
-        confidence = self.confidence or 0.95
-        return min(others, key=lambda one: one.gain.upper(confidence) if one.gain else 0.0, default=None)
+        return min(others, key=rank, default=None)
 
 
 def _finite(value: Any) -> Any:

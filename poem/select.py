@@ -17,6 +17,7 @@ from poem.policy import Policy
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
 FEW_SUCCESSES = 20  # rows of a loss below the worst, up to which a log says nothing for its own policy either
+LIKELY = 0.8  # confidence of the bound by which those that are surely better are ranked
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
 AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
@@ -32,14 +33,16 @@ class Gain:
     """How much lower a policy's loss is than what was logged on the same rows: negative is better.
 
     Weights have a mean of 1. Where theirs, ``mean_weight``, is below, rare rows that would have spoken against the
-    policy were not drawn, and Student's t knows nothing of them: the missing share is taken to cost ``room`` more
-    than estimated.
+    policy were not drawn, and Student's t knows nothing of them: the missing share costs more than estimated, a
+    ``typical`` error of the loss model or, at worst, ``room``.
     """
 
     value: float
     stderr: float
     freedom: float
     mean_weight: float = 1.0
+    weight_stderr: float = 0.0
+    typical: float = 0.0
     room: float = 0.0
 
     @property
@@ -49,9 +52,21 @@ class Gain:
 
     def upper(self, confidence: float) -> float:
         """Return what it is at most, with some confidence; unbounded where fewer than two effective rows speak."""
+        return self._bound(confidence, self.missing * self.room)
+
+    @property
+    def likely(self) -> float:
+        """What it is at most in four cases of five.
+
+        Of what is missing, chance explains one standard error, and the rest costs a typical error. The worst case is
+        for what must not happen: to order policies by it would prefer whichever keeps to the log.
+        """
+        return self._bound(LIKELY, max(0.0, self.missing - self.weight_stderr) * self.typical)
+
+    def _bound(self, confidence: float, missing_costs: float) -> float:
         if not np.isfinite(self.value) or self.freedom < 1.0 - 1e-9:
             return np.inf
-        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr + self.missing * self.room
+        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr + missing_costs
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the Student-t interval, with what is missing added to its upper end."""
@@ -210,26 +225,26 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
 
 
 def choose_safely(candidates: Sequence[Candidate], confidence: float, successes: int) -> tuple[Candidate | None, bool]:
-    """Return the candidate whose loss is surely lowest, and whether it is surely lower than what was logged.
+    """Return the best candidate of those that are surely better than what was logged, and whether there is one.
 
     A candidate counts as better when its upper bound is below the logged loss with a confidence that holds
-    for all candidates at once (Bonferroni). Among those, the least upper bound wins: a little less may be promised
-    by a policy that the log knows better. If there is none, nothing is chosen, unless nearly all that was logged
-    failed: with so few ``successes``, rows of a loss below the worst, there is nothing to protect either.
+    for all candidates at once (Bonferroni). Among those, the lowest of the likely bounds wins: a little less may be
+    promised by a policy that the log knows better. If there is none, nothing is chosen, unless nearly all that was
+    logged failed: with so few ``successes``, rows of a loss below the worst, there is nothing to protect either.
     """
     distrusted = {AVOIDS, OVERFITS}
     usable = [one for one in candidates if one.gain is not None and not distrusted & set(one.problems)]
     better = [one for one in usable if surely_better(one, confidence, len(candidates))]
     if better:
         healthy = [one for one in better if not one.problems] or better
-        return min(healthy, key=lambda one: _bound(one, confidence)), True
+        return min(healthy, key=rank), True
     hopeful = [one for one in usable if not one.problems and one.gain is not None and one.gain.value < 0.0]
     return (_lowest(hopeful) if hopeful and successes <= FEW_SUCCESSES else None), False
 
 
 def surely_better(candidate: Candidate, confidence: float, among: int) -> bool:
     """Return whether a candidate is better than what was logged, with a confidence that holds for many at once."""
-    return _bound(candidate, for_all(confidence, among)) < 0.0
+    return candidate.gain is not None and candidate.gain.upper(for_all(confidence, among)) < 0.0
 
 
 def for_all(confidence: float, among: int) -> float:
@@ -237,9 +252,9 @@ def for_all(confidence: float, among: int) -> float:
     return 1.0 - (1.0 - confidence) / max(among, 1)
 
 
-def _bound(candidate: Candidate, confidence: float) -> float:
-    assert candidate.gain is not None
-    return candidate.gain.upper(confidence)
+def rank(candidate: Candidate) -> float:
+    """Return what orders the candidates of the safe rule, the lowest first."""
+    return np.inf if candidate.gain is None else candidate.gain.likely
 
 
 def _lowest(candidates: Sequence[Candidate]) -> Candidate:

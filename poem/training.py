@@ -95,11 +95,11 @@ class Training:
         """The strengths of the loss models."""
         if self._strengths is not None:
             return self._strengths
-        held = held_out(self.log, self.seed)
-        if held is None:
+        parts = held_out(self.log, self.seed)
+        if not parts:
             return Strengths(1.0, None)
-        linear, linear_miss = linear_error(self.log, held, self.threads)
-        logistic, logistic_miss = logistic_error(self.log, held, self.calibration.bounds, self.threads)
+        linear, linear_miss = linear_error(self.log, parts, self.threads)
+        logistic, logistic_miss = logistic_error(self.log, parts, self.calibration.bounds, self.threads)
         return Strengths(linear, logistic if logistic_miss < linear_miss else None)
 
     @cached_property

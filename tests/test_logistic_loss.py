@@ -53,9 +53,9 @@ def test_losses_of_any_range_are_scaled(kind):
     stretched = poem.BanditLog(log.X, log.y, loss=5 + 3 * log.loss, log_propensity=log.log_propensity)
     plain = fit_logistic(log, 0.1, (0.0, 1.0), Threads())
     np.testing.assert_allclose(fit_logistic(stretched, 0.1, (5.0, 8.0), Threads()), plain, rtol=1e-6, atol=1e-9)
-    held = held_out(log, 0)
-    strength, error = logistic_error(log, held, (0.0, 1.0), Threads())
-    assert logistic_error(stretched, held, (5.0, 8.0), Threads()) == pytest.approx((strength, 9 * error), rel=1e-4)
+    parts = held_out(log, 0)
+    strength, error = logistic_error(log, parts, (0.0, 1.0), Threads())
+    assert logistic_error(stretched, parts, (5.0, 8.0), Threads()) == pytest.approx((strength, 9 * error), rel=1e-4)
     assert strength in STRENGTHS
 
 
@@ -65,10 +65,10 @@ def test_the_start_is_the_model_that_predicts_better(kind):
         log, _ = make_log(kind, loss_of)
         training = Training(log, structure_of(log), True, calibrate(log, poem.IPS()))
         assert (training.strengths.logistic is not None) == logistic
-        held = held_out(log, 0)
+        parts = held_out(log, 0)
         misses = (
-            logistic_error(log, held, training.calibration.bounds, Threads())[1],
-            linear_error(log, held, Threads())[1],
+            logistic_error(log, parts, training.calibration.bounds, Threads())[1],
+            linear_error(log, parts, Threads())[1],
         )
         assert (misses[0] < misses[1]) == logistic
         # Either way the outputs that it prefers are those of low losses.

@@ -109,12 +109,21 @@ def test_decisions_that_the_log_lacks_count_against_a_policy():
     assert replace(lacking, mean_weight=1.4).upper(0.95) == whole.upper(0.95)
 
 
+def test_the_likely_bound_charges_a_typical_error_for_what_chance_does_not_explain():
+    whole = Gain(-0.3, 0.2, 30.0)
+    assert whole.likely == whole.upper(0.8)
+    lacking = replace(whole, mean_weight=0.8, weight_stderr=0.05, typical=0.3, room=0.5)
+    assert lacking.likely == pytest.approx(whole.likely + 0.15 * 0.3)
+    assert replace(lacking, weight_stderr=0.21).likely == whole.likely
+    assert replace(lacking, freedom=0.9).likely == np.inf
+
+
 # ---- the choice -----------------------------------------------------------------------------------
 
 
-def candidate_of(value, stderr, *problems, freedom=1000.0, judged=True):
+def candidate_of(value, stderr, *problems, freedom=1000.0, judged=True, **missing):
     policy = a_policy(poem.MultiClass(3))
-    gain = Gain(value, stderr, freedom) if judged else None
+    gain = Gain(value, stderr, freedom, **missing) if judged else None
     validation = Estimate(0.5 + value, stderr, 1000, 1000, 1.0, 0.0, freedom + 1.0) if judged else None
     recipe = Recipe(Learner("POEM"), 1.0, 0.1, None, 0.0)
     trace = Trace(policy.weights, 0.0, 1, 0.0, True, "")
@@ -133,8 +142,18 @@ def test_the_least_upper_bound_is_chosen_and_not_the_lowest_estimate():
 
 
 def test_few_effective_rows_make_a_bound_wide():
-    few, many = candidate_of(-0.5, 0.05, freedom=1.2), candidate_of(-0.4, 0.05)
+    few, many = candidate_of(-0.42, 0.05, freedom=1.2), candidate_of(-0.4, 0.05)
+    assert chosen_of([few], 0.95) is few
     assert chosen_of([few, many], 0.95) is many
+
+
+def test_the_worst_case_decides_what_is_sure_and_the_usual_one_what_is_best():
+    near = candidate_of(-0.2, 0.01)
+    lacking = {"mean_weight": 0.8, "weight_stderr": 0.1, "typical": 0.2}
+    far, reckless = candidate_of(-0.3, 0.01, room=0.6, **lacking), candidate_of(-0.3, 0.01, room=1.5, **lacking)
+    assert far.gain.upper(0.95) > near.gain.upper(0.95)
+    assert chosen_of([near, far], 0.95) is far
+    assert chosen_of([near, reckless], 0.95) is near
 
 
 def test_the_confidence_holds_for_all_candidates_at_once():
@@ -239,8 +258,8 @@ def test_on_an_easy_log_the_policy_is_better_in_truth(seed):
 
 
 def test_the_chosen_one_has_the_least_bound_of_those_that_are_healthy(found):
-    bounds = [candidate.gain.upper(0.95) for candidate in found.table[:-1] if not candidate.problems]
-    assert found.chosen.gain.upper(0.95) == min(bounds)
+    bounds = [candidate.gain.likely for candidate in found.table[:-1] if not candidate.problems]
+    assert found.chosen.gain.likely == min(bounds)
     assert found.chosen.problems == ()
 
 
@@ -265,7 +284,7 @@ def test_the_chosen_recipe_is_followed_on_all_rows(found):
     assert found.policy.training["n_train"] == len(log) == found.n_rows
     assert found.chosen.policy.training["n_train"] == found.n_train < len(log)
     only = replace(recipe.learner, sharpness=(recipe.sharpness,), pull=(recipe.pull,))
-    only = replace(only, multipliers=() if recipe.c is None else (recipe.c,))
+    only = only if recipe.c is None else replace(only, multipliers=(recipe.c,))
     again = poem.fit(log, learners=only, loss_bounds=(0, 1.1), validation=None)
     np.testing.assert_array_equal(again.policy.weights, found.policy.weights)
 
@@ -293,7 +312,7 @@ def test_the_next_best_is_of_another_learner(found):
     (line,) = (line for line in found.explain().splitlines() if line.startswith("Next: "))
     name = found.chosen.recipe.learner.name
     others = [c for c in found.table if c.recipe.learner.name != name and not c.problems]
-    second = min(others, key=lambda candidate: candidate.gain.upper(0.95))
+    second = min(others, key=lambda candidate: candidate.gain.likely)
     assert line == f"Next: {second.learner} (λ {second.lam:.3g}), estimated at {second.validation}."
 
 
