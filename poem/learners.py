@@ -174,7 +174,6 @@ AUTO = (
     Learner("POEM", IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("Norm-POEM", SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
-    Learner("POEM", IPS(), multipliers=(1e-2,), optimizer=QUICK),
 )
 
 

@@ -2,7 +2,7 @@
 
 m(x, y) = Σ over the labels (or the class) of y of x·B, plus x·b: one column of weights for each label
 or class, and one for the context alone. Its mean under a policy needs the policy's marginals only, so that no
-sum over outputs is ever taken.
+sum over outputs is ever taken. Of classes, the same holds for the chance that the class is wrong (hidden_truth.py).
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,19 @@ from poem.structures.linear import Design
 
 @dataclass(frozen=True)
 class LossModel:
-    """A fitted model: weights (d + 1, k + 1), and the loss that it starts from."""
+    """A fitted model: weights (d + 1, k + 1), and the loss that it starts from.
+
+    Of a hidden ``truth``, the weights are those of the right class, with an empty last column.
+    """
 
     weights: FloatArray
     centre: float
+    truth: bool = False
+
+    @property
+    def preference(self) -> FloatArray:
+        """The weights (d + 1, k) of a policy that prefers what has a low loss."""
+        return self.weights[:, :-1] if self.truth else -self.weights[:, :-1]
 
 
 class ContextLosses:
@@ -32,6 +41,7 @@ class ContextLosses:
     ----------
     layout : Layout
     models : sequence of LossModel
+        All of one kind.
     fold : (n_contexts,) int
         Which model each context of the log takes: for cross-fitting, one that has not seen it.
     bounds : (lowest, highest)
@@ -49,7 +59,8 @@ class ContextLosses:
         low, high = bounds
         self.layout, self.fold, self._threads = layout, fold, threads or Threads()
         self._columns = layout.structure.n_scores + 1
-        self._weights = np.hstack([model.weights for model in models]) / (high - low)
+        self._truth = models[0].truth
+        self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
         self._wide = self._widened(layout.design)
         # Losses are kept only while they are few, like scores.
@@ -100,7 +111,10 @@ class ContextLosses:
         fold = self.fold[contexts]
         by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
         own = by_model[np.arange(len(scores)), fold]
-        own[:, -1] += self._offsets[fold]
+        if self._truth:  # a wrong class has the highest loss, which is 0 here, and the right one −1
+            own[:, :-1], own[:, -1] = -self.layout.structure.marginals(own[:, :-1]), 0.0
+        else:
+            own[:, -1] += self._offsets[fold]
         return own
 
     @cached_property

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
+from poem.bounded_loss import BoundedLoss, bounded_error, fit_bounded
 from poem.calibrate import Calibration, clip_for
 from poem.estimators import IPS, Objective, Rows, Weighted
+from poem.hidden_truth import HiddenTruth
 from poem.imitate import imitation
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import Recipe
 from poem.linear_loss import ContextLosses, LossModel
 from poem.log import BanditLog
-from poem.logistic_loss import fit_logistic, logistic_error
+from poem.logistic_loss import Logistic
 from poem.loss_model import fit_loss_model, folds_by_context, held_out, linear_error, mean_square
 from poem.optimizers import Trace
 from poem.policy import Policy
@@ -31,10 +33,15 @@ OnStep = Callable[[int, float], None]
 
 @dataclass(frozen=True)
 class Strengths:
-    """The l2 strengths of the loss models; the logistic one is None where the linear model predicts better."""
+    """The l2 strengths of the loss models.
+
+    That of the hidden truth is None where the linear model predicts better, or where there is none; and the logistic
+    one where either does.
+    """
 
     linear: float
-    logistic: float | None
+    truth: float | None = None
+    logistic: float | None = None
 
 
 class Training:
@@ -97,15 +104,27 @@ class Training:
             return self._strengths
         parts = held_out(self.log, self.seed)
         if not parts:
-            return Strengths(1.0, None)
-        linear, linear_miss = linear_error(self.log, parts, self.threads)
-        logistic, logistic_miss = logistic_error(self.log, parts, self.calibration.bounds, self.threads)
-        return Strengths(linear, logistic if logistic_miss < linear_miss else None)
+            return Strengths(1.0)
+        linear, least = linear_error(self.log, parts, self.threads)
+        better: dict[type[BoundedLoss], float] = {}
+        for kind in (HiddenTruth, Logistic) if self.structure.y_dimensions == 1 else (Logistic,):
+            strength, miss = bounded_error(kind, self.log, parts, self.calibration.bounds, self.threads)
+            if miss < least:
+                better[kind], least = strength, miss
+        return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
 
     @cached_property
     def model(self) -> LossModel:
-        """The linear loss model of all rows."""
-        return fit_loss_model(self.log, self.strengths.linear, threads=self.threads)[0]
+        """The loss model of all rows that estimators rest on."""
+        return self._model(self.log)
+
+    def _model(self, log: BanditLog) -> LossModel:
+        if self.strengths.truth is None:
+            return fit_loss_model(log, self.strengths.linear, threads=self.threads)[0]
+        return HiddenTruth.model(self._bounded(HiddenTruth, log, self.strengths.truth))
+
+    def _bounded(self, kind: type[BoundedLoss], log: BanditLog, strength: float) -> FloatArray:
+        return fit_bounded(kind, log, strength, self.calibration.bounds, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -114,7 +133,7 @@ class Training:
         if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
             return ContextLosses(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
         parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
-        models = [fit_loss_model(part, self.strengths.linear, threads=self.threads)[0] for part in parts]
+        models = [self._model(part) for part in parts]
         return ContextLosses(self.layout, models, fold, self.calibration.bounds, self.threads)
 
     @cached_property
@@ -124,12 +143,11 @@ class Training:
 
     @cached_property
     def direct(self) -> FloatArray:
-        """Minus the weights of the better loss model, scaled so that the scores have a standard deviation of 1."""
-        logistic = self.strengths.logistic
-        found = self.model.weights
+        """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
+        logistic, model = self.strengths.logistic, self.model
         if logistic is not None:
-            found = fit_logistic(self.log, logistic, self.calibration.bounds, self.threads)
-        weights = -found[:, :-1] if self.intercept else -found[:-1, :-1]
+            model = LossModel(self._bounded(Logistic, self.log, logistic), 0.0)
+        weights = model.preference if self.intercept else model.preference[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         spread = float(np.std(some.scores(some.widen(weights), weights.shape[1])))
         return weights / spread if spread > 0.0 else weights

@@ -5,9 +5,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import poem
+from poem.bounded_loss import bounded_error, fit_bounded
 from poem.calibrate import calibrate
 from poem.kernel import Threads
-from poem.logistic_loss import STRENGTHS, fit_logistic, logistic_error
+from poem.logistic_loss import Logistic
 from poem.loss_model import held_out, linear_error, mean_square
 from poem.structures import structure_of
 from poem.training import Training
@@ -42,7 +43,7 @@ def test_it_is_logistic_regression_on_the_features(kind):
     features = np.hstack([np.einsum("nd,nk->ndk", X, chosen).reshape(len(X), -1), X])
     expected = LogisticRegression(C=1 / (0.1 * mean_square(log)), fit_intercept=False, tol=1e-8, max_iter=1000)
     coef = expected.fit(features, log.loss).coef_[0]
-    found = fit_logistic(log, 0.1, (0.0, 1.0), Threads())
+    found = fit_bounded(Logistic, log, 0.1, (0.0, 1.0), Threads())
     np.testing.assert_allclose(found[:, :-1].ravel(), coef[: 4 * 3], atol=0.02 * np.abs(coef).max())
     np.testing.assert_allclose(found[:, -1], coef[4 * 3 :], atol=0.02 * np.abs(coef).max())
 
@@ -51,12 +52,16 @@ def test_it_is_logistic_regression_on_the_features(kind):
 def test_losses_of_any_range_are_scaled(kind):
     log, _ = make_log(kind, drawn)
     stretched = poem.BanditLog(log.X, log.y, loss=5 + 3 * log.loss, log_propensity=log.log_propensity)
-    plain = fit_logistic(log, 0.1, (0.0, 1.0), Threads())
-    np.testing.assert_allclose(fit_logistic(stretched, 0.1, (5.0, 8.0), Threads()), plain, rtol=1e-6, atol=1e-9)
+    plain = fit_bounded(Logistic, log, 0.1, (0.0, 1.0), Threads())
+    np.testing.assert_allclose(
+        fit_bounded(Logistic, stretched, 0.1, (5.0, 8.0), Threads()), plain, rtol=1e-6, atol=1e-9
+    )
     parts = held_out(log, 0)
-    strength, error = logistic_error(log, parts, (0.0, 1.0), Threads())
-    assert logistic_error(stretched, parts, (5.0, 8.0), Threads()) == pytest.approx((strength, 9 * error), rel=1e-4)
-    assert strength in STRENGTHS
+    strength, error = bounded_error(Logistic, log, parts, (0.0, 1.0), Threads())
+    assert bounded_error(Logistic, stretched, parts, (5.0, 8.0), Threads()) == pytest.approx(
+        (strength, 9 * error), rel=1e-4
+    )
+    assert strength in Logistic.strengths
 
 
 @every_kind
@@ -67,7 +72,7 @@ def test_the_start_is_the_model_that_predicts_better(kind):
         assert (training.strengths.logistic is not None) == logistic
         parts = held_out(log, 0)
         misses = (
-            logistic_error(log, parts, training.calibration.bounds, Threads())[1],
+            bounded_error(Logistic, log, parts, training.calibration.bounds, Threads())[1],
             linear_error(log, parts, Threads())[1],
         )
         assert (misses[0] < misses[1]) == logistic
@@ -78,4 +83,4 @@ def test_the_start_is_the_model_that_predicts_better(kind):
 
 def test_of_pure_noise_the_strongest_is_chosen():
     log, _ = make_log("classes", lambda score, rng: (rng.random(len(score)) < 0.5).astype(float))
-    assert logistic_error(log, held_out(log, 0), (0.0, 1.0), Threads())[0] >= STRENGTHS[2]
+    assert bounded_error(Logistic, log, held_out(log, 0), (0.0, 1.0), Threads())[0] >= Logistic.strengths[2]

@@ -6,17 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import stats
+from scipy import special, stats
 
 import poem
 from poem.arguments import splits_of
+from poem.bounded_loss import bounded_error, fit_bounded
 from poem.errors import InputError
 from poem.estimators import Estimate
+from poem.hidden_truth import HiddenTruth
 from poem.imitate import Divergence, imitation
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import AUTO, Learner, Recipe
-from poem.loss_model import fit_loss_model
+from poem.loss_model import fit_loss_model, held_out
 from poem.optimizers import Trace
 from poem.risk import Risk
 from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_safely
@@ -353,12 +355,29 @@ def test_the_explanation_warns_of_estimated_propensities():
 # ---- the verdict ----------------------------------------------------------------------------------
 
 
-def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows():
-    train, held = easy_log(), easy_log(1, contexts=40, replay=3)
-    found = poem.fit(train, learners=FEW, validation=held)
+def of_their_own(x, y, rng):
+    """Losses that are linear in the features of each class."""
+    return np.sum(x * np.array([[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])[y], axis=1) + 0.1 * rng.random(len(y))
+
+
+def linear_predictions(train, x, bounds):
     model, _ = fit_loss_model(train)
-    x = np.hstack([held.X, np.ones((40, 1))])
-    predicted = model.centre + x @ model.weights[:, :-1] + (x @ model.weights[:, -1])[:, None]  # of each class
+    return model.centre + x @ model.weights[:, :-1] + (x @ model.weights[:, -1])[:, None]
+
+
+def truth_predictions(train, x, bounds):
+    strength, _ = bounded_error(HiddenTruth, train, held_out(train, 0), bounds, Threads())
+    right = special.softmax(x @ fit_bounded(HiddenTruth, train, strength, bounds, Threads()), axis=1)
+    return bounds[0] + (bounds[1] - bounds[0]) * (1.0 - right)
+
+
+@pytest.mark.parametrize(("loss", "predictions"), [(easy, truth_predictions), (of_their_own, linear_predictions)])
+def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows(loss, predictions):
+    logger = a_policy(poem.MultiClass(3))
+    train, held = logged_by(logger, loss), logged_by(logger, loss, 1, contexts=40, replay=3)
+    found = poem.fit(train, learners=FEW, validation=held)
+    # What is predicted for each class.
+    predicted = predictions(train, np.hstack([held.X, np.ones((40, 1))]), found.calibration.bounds)
     context = held.context
     for candidate in found.table:
         probability = candidate.policy.marginals(held.X)

@@ -1,0 +1,179 @@
+"""The hidden truth is multinomial logistic regression of what is seldom seen: the chance that a class is right."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from finite_differences import numeric_gradient
+from scipy import special
+from sklearn.linear_model import LogisticRegression
+
+import poem
+from poem.bounded_loss import bounded_error, fit_bounded
+from poem.calibrate import calibrate
+from poem.hidden_truth import HiddenTruth
+from poem.kernel import Threads
+from poem.layout import Layout
+from poem.linear_loss import ContextLosses
+from poem.loss_model import held_out, linear_error, mean_square
+from poem.risk import Risk
+from poem.structures import structure_of
+from poem.training import Training
+
+UNIT = (0.0, 1.0)
+CLASSES = 4
+FORMS = {"dense": np.asarray, "CSR": sp.csr_array}
+every_form = pytest.mark.parametrize("form", FORMS)
+
+
+def truth_log(form="dense", *, contexts=150, replay=4, seed=0, wrong=1.0, right=0.0):
+    """Uniform choices among classes of which one is right, and the probabilities that each is."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((contexts, 5)) < 0.7, rng.normal(size=(contexts, 5)), 0.0)
+    probability = special.softmax(3.0 * X @ rng.normal(size=(5, CLASSES)), axis=1)
+    truth = np.array([rng.choice(CLASSES, p=row) for row in probability])
+    context = np.tile(np.arange(contexts), replay)
+    y = rng.integers(0, CLASSES, len(context))
+    loss = np.where(y == truth[context], right, wrong)
+    log = poem.BanditLog(
+        FORMS[form](X), y, loss=loss, propensity=np.full(len(y), 1 / CLASSES), context=context, labels=range(CLASSES)
+    )
+    return log, probability
+
+
+def with_constant(X):
+    X = X.toarray() if sp.issparse(X) else X
+    return np.hstack([X, np.ones((len(X), 1))])
+
+
+@every_form
+def test_the_gradient_equals_finite_differences(form):
+    log, _ = truth_log(form, contexts=20)
+    log = log._with(loss=np.random.default_rng(2).random(len(log)))  # shares, not only mistakes
+    problem = HiddenTruth(log, UNIT, Threads(2))
+    problem.ridge = 0.3
+    w = np.random.default_rng(1).normal(size=problem.shape)
+    numeric = numeric_gradient(lambda v: problem(v)[0], w, 1e-6)
+    assert np.linalg.norm(problem(w)[1] - numeric) <= 1e-6 * np.linalg.norm(numeric)
+
+
+@every_form
+def test_shares_are_the_chances_to_be_wrong_and_the_value_their_cross_entropy(form):
+    log, _ = truth_log(form)
+    problem = HiddenTruth(log, UNIT, Threads())
+    w = np.random.default_rng(1).normal(size=problem.shape)
+    layout = problem.layout
+    right = special.softmax(with_constant(log.X)[layout.context] @ w, axis=1)[np.arange(len(log)), layout.y]
+    np.testing.assert_allclose(problem.shares(w), 1.0 - right, rtol=1e-9)
+    by_hand = -np.mean(np.where(layout.loss == 1.0, np.log1p(-right), np.log(right)))
+    assert problem(w)[0] == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_where_all_choices_were_right_it_is_multinomial_logistic_regression():
+    log, _ = truth_log()
+    seen = log.take(log.loss == 0.0)
+    X = with_constant(seen.X)[seen.context]
+    ridge = 0.1 * mean_square(seen)
+    expected = LogisticRegression(C=1 / ridge, fit_intercept=False, tol=1e-8, max_iter=1000).fit(X, seen.y).coef_.T
+    found = fit_bounded(HiddenTruth, seen, 0.1, UNIT, Threads())
+    np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 0.0), (5.0, 8.0)])
+def test_losses_of_any_range_are_shares_of_it(bounds):
+    plain, _ = truth_log()
+    log, _ = truth_log(right=bounds[0], wrong=bounds[1])
+    expected, found = (
+        fit_bounded(HiddenTruth, one, 0.1, ends, Threads()) for one, ends in ((plain, UNIT), (log, bounds))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    span = bounds[1] - bounds[0]
+    assert HiddenTruth(log, bounds, Threads()).missed(found) == pytest.approx(
+        span**2 * HiddenTruth(plain, UNIT, Threads()).missed(expected), rel=1e-6
+    )
+
+
+def test_more_rows_bring_it_nearer_to_the_truth():
+    misses = []
+    for contexts in (50, 200, 2000):
+        log, probability = truth_log(contexts=contexts)
+        strength, _ = bounded_error(HiddenTruth, log, held_out(log, 0), UNIT, Threads())
+        found = special.softmax(with_constant(log.X) @ fit_bounded(HiddenTruth, log, strength, UNIT, Threads()), axis=1)
+        misses.append(np.abs(found - probability).mean())
+    assert misses[2] < misses[1] < misses[0]
+    assert misses[2] < 0.03
+
+
+# ---- as a loss model -------------------------------------------------------------------------------
+
+
+@every_form
+@pytest.mark.parametrize("max_scores", [1 << 22, 40])
+def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
+    """In one shard and in many: on the scale of [−1, 0], a class has minus its chance to be right."""
+    log, _ = truth_log(form, contexts=30)
+    rng = np.random.default_rng(3)
+    models = [HiddenTruth.model(rng.normal(size=(6, CLASSES))) for _ in range(2)]
+    fold = np.arange(30) % 2
+    layout = Layout(log, structure_of(log), True, max_scores)
+    losses = ContextLosses(layout, models, fold, UNIT)
+    right = np.stack([special.softmax(with_constant(log.X) @ one.weights[:, :-1], axis=1) for one in models])
+    right = right[fold, np.arange(30)]
+    np.testing.assert_allclose(losses.predicted, -right[layout.context, layout.y], rtol=1e-9)
+    w = rng.normal(size=(6, CLASSES))
+    expected = -np.sum(special.softmax(with_constant(log.X) @ w, axis=1) * right, axis=1)
+    wide = layout.design.widen(w)
+    for shard in layout.shards:
+        for piece in shard.pieces:
+            scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(wide, CLASSES)
+            values, alone = losses.of_piece(shard, piece)
+            mine = layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+            mean = layout.structure.expected(scores, values) + alone
+            np.testing.assert_allclose(mean, expected[mine], rtol=1e-9)
+
+
+@every_form
+def test_a_doubly_robust_risk_with_it_has_the_gradient_of_finite_differences(form):
+    log, _ = truth_log(form, contexts=20)
+    layout = Layout(log, structure_of(log), True)
+    model = HiddenTruth.model(np.random.default_rng(3).normal(size=(6, CLASSES)))
+    losses = ContextLosses(layout, [model], np.zeros(20, dtype=np.int64), UNIT)
+    risk = Risk(layout, layout.loss - 1.0, poem.DoublyRobust(3.0), lam=2.0, losses=losses)
+    w = np.random.default_rng(4).normal(size=risk.shape)
+    numeric = numeric_gradient(lambda v: risk(v)[0], w, 1e-6)
+    assert np.linalg.norm(risk(w)[1] - numeric) <= 1e-5 * np.linalg.norm(numeric)
+
+
+# ---- where it is used ------------------------------------------------------------------------------
+
+
+def trained(log):
+    return Training(log, structure_of(log), True, calibrate(log, poem.IPS()))
+
+
+def test_it_is_the_model_and_the_start_where_one_class_is_right():
+    log, probability = truth_log(contexts=300)
+    training = trained(log)
+    assert training.strengths.truth is not None
+    assert training.strengths.logistic is None
+    assert training.model.truth
+    parts = held_out(log, 0)
+    assert bounded_error(HiddenTruth, log, parts, UNIT, Threads())[1] < 0.7 * linear_error(log, parts, Threads())[1]
+    policy = poem.Policy(structure_of(log), 16 * training.direct, True, log.labels)
+    assert np.mean(policy.predict(log.X) == probability.argmax(axis=1)) > 0.9
+
+
+def test_it_is_not_where_classes_have_losses_of_their_own():
+    log, _ = truth_log(contexts=300)
+    rng = np.random.default_rng(5)
+    X = with_constant(log.X)[log.context]
+    of_their_own = np.sum(X * rng.normal(size=(6, CLASSES)).T[log.y], axis=1) + 0.1 * rng.normal(size=len(log))
+    training = trained(log._with(loss=of_their_own))
+    assert training.strengths.truth is None
+    assert not training.model.truth
+
+
+def test_label_sets_have_none():
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, (200, 3))
+    loss = np.count_nonzero(y != (X > 0), axis=1)
+    assert trained(poem.BanditLog(X, y, loss=loss, propensity=np.full(200, 1 / 8))).strengths.truth is None
