@@ -26,6 +26,7 @@ MOST_STEPS = 200
 TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell strengths apart
 HELD_OUT = 0.2
 FEW_UNITS = 5000  # below which more than one fifth is held out, in turn
+MANY_UNITS = 100_000  # of which models are told apart, at most: strengths do not grow with the log
 
 
 class Products:
@@ -82,8 +83,20 @@ def fit_loss_model(
 
 def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     """Return the strength of the least squared error on held-out logged losses."""
+    log = some_units(log, seed)
     parts = held_out(log, seed)
     return linear_error(log, parts, threads)[0] if parts else 1.0
+
+
+def some_units(log: BanditLog, seed: int) -> BanditLog:
+    """Return the rows of so many units, drawn at random, as it takes to choose a model."""
+    units = log.units()
+    count = int(units.max()) + 1
+    if count <= MANY_UNITS:
+        return log
+    chosen = np.zeros(count, dtype=bool)
+    chosen[np.random.default_rng([seed, 6]).permutation(count)[:MANY_UNITS]] = True
+    return log.take(chosen[units])
 
 
 def held_out(log: BanditLog, seed: int) -> list[BoolArray]:

@@ -19,7 +19,7 @@ from poem.learners import Recipe
 from poem.linear_loss import ContextLosses, LossModel
 from poem.log import BanditLog
 from poem.logistic_loss import Logistic
-from poem.loss_model import fit_loss_model, folds_by_context, held_out, linear_error, mean_square
+from poem.loss_model import fit_loss_model, folds_by_context, held_out, linear_error, mean_square, some_units
 from poem.optimizers import Trace
 from poem.policy import Policy
 from poem.risk import Risk
@@ -102,13 +102,14 @@ class Training:
         """The strengths of the loss models."""
         if self._strengths is not None:
             return self._strengths
-        parts = held_out(self.log, self.seed)
+        log = some_units(self.log, self.seed)
+        parts = held_out(log, self.seed)
         if not parts:
             return Strengths(1.0)
-        linear, least = linear_error(self.log, parts, self.threads)
+        linear, least = linear_error(log, parts, self.threads)
         better: dict[type[BoundedLoss], float] = {}
         for kind in (HiddenTruth, Logistic) if self.structure.y_dimensions == 1 else (Logistic,):
-            strength, miss = bounded_error(kind, self.log, parts, self.calibration.bounds, self.threads)
+            strength, miss = bounded_error(kind, log, parts, self.calibration.bounds, self.threads)
             if miss < least:
                 better[kind], least = strength, miss
         return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))

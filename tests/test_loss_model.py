@@ -15,6 +15,7 @@ from poem.judged import judge_all
 from poem.kernel import Threads
 from poem.linear_loss import LossModel
 from poem.loss_model import (
+    MANY_UNITS,
     STRENGTHS,
     CrossFitted,
     Products,
@@ -25,6 +26,7 @@ from poem.loss_model import (
     folds_of,
     held_out,
     linear_error,
+    some_units,
 )
 from poem.model_values import expectations, model_for, unsupported_share
 from poem.structures import structure_of
@@ -154,6 +156,23 @@ def test_few_units_are_held_out_in_turn_and_of_many_a_fifth():
     assert held.mean() == pytest.approx(0.2, abs=0.02)
     one = poem.BanditLog(np.ones((20, 1)), np.arange(20) % 2, loss=np.zeros(20), propensity=np.full(20, 0.5))
     assert held_out(one._with(group=np.zeros(20, dtype=int)), 0) == []
+
+
+def test_of_very_many_units_a_sample_is_enough():
+    rows = 120_000
+    log = poem.BanditLog(
+        np.ones((1, 1)),
+        np.arange(rows) % 2,
+        loss=np.zeros(rows),
+        propensity=np.full(rows, 0.5),
+        context=np.zeros(rows, dtype=int),
+        group=np.arange(rows),
+    )
+    some = some_units(log, 0)
+    assert len(np.unique(some.group)) == MANY_UNITS == len(some)
+    assert 0.49 < some.y.mean() < 0.51
+    pairs = log._with(group=np.arange(rows) // 2)
+    assert some_units(pairs, 0) is pairs  # 60,000 units
 
 
 @every_kind
