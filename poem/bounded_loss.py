@@ -84,9 +84,9 @@ def bounded_error(
 ) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
     trials = [_Trial(kind(log.take(~held), bounds, threads), kind(log.take(held), bounds, threads)) for held in parts]
-    best, found, since, rows = np.inf, kind.strengths[0], 0, float(np.sum(parts))
+    best, found, since, rows, scale = np.inf, kind.strengths[0], 0, float(np.sum(parts)), mean_square(log)
     for strength in kind.strengths:
-        error = float(sum(trial.missed(strength * mean_square(log)) for trial in trials)) / rows
+        error = float(sum(trial.missed(strength * scale) for trial in trials)) / rows
         best, found, since = (error, strength, 0) if error < best else (best, found, since + 1)
         if since >= PATIENCE:
             break

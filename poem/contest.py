@@ -107,14 +107,16 @@ def _errors(judge: Estimator, rows: Rows, found: Estimate) -> tuple[float, float
     """Return how much worse than estimated decisions are that the log lacks, typically and at worst, of [−1, 0].
 
     A loss model errs by its root mean squared error, and is rarely more wrong than in the worst twentieth of the
-    rows. Without one it may be the worst loss, which pessimistic estimators have taken it to be.
+    rows; where few losses differ from the rest, that is less. Without a model it may be the worst loss, which
+    pessimistic estimators have taken it to be.
     """
     if judge.pessimistic or not np.isfinite(found.value):
         return 0.0, 0.0
     if rows.predicted is None:
         return -found.value, -found.value
     errors = rows.loss - rows.predicted
-    return float(np.sqrt(np.mean(errors**2))), max(0.0, float(np.quantile(errors, WORST_ERRORS)))
+    worst = max(0.0, float(np.quantile(errors, WORST_ERRORS)))
+    return min(worst, float(np.sqrt(np.mean(errors**2)))), worst
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:

@@ -1,8 +1,9 @@
-"""A loss model with a hidden truth: one class is right, with the probabilities of a softmax of x·V; others are wrong.
+"""A loss model with a hidden truth: one class is right, or none, with the probabilities of a softmax of x·V.
 
 m(x, y) = 1 − P(y is right), as a share of the range of losses. Where that is what losses are, as in classification, it
-needs far fewer rows than a model that knows nothing of outputs: what speaks against one class speaks for all others. It
-is no model of label sets: there, one loss is the sum over all labels, and which of them were wrong would be a guess.
+needs far fewer rows than a model that knows nothing of outputs: what speaks against one class speaks for all others.
+"None" is there so that it need not, and a class that was never logged is never right: of it, nothing is known. It is no
+model of label sets: there, one loss is the sum over all labels, and which of them were wrong would be a guess.
 """
 
 from typing import ClassVar
@@ -10,70 +11,57 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray, frozen
-from poem.bounded_loss import BoundedLoss
+from poem.bounded_loss import BoundedLoss, fit_bounded
 from poem.kernel import Threads
-from poem.layout import Layout, Piece, Shard
+from poem.layout import Layout, Piece
 from poem.linear_loss import LossModel
 from poem.log import BanditLog
-from poem.structures import structure_of
-from poem.structures.packed import packed_zeros
+from poem.structures import MultiClass
 
-SURE = 1e-9  # how near to 0 and 1 a share may come
+SURE = 1e-12  # the least chance to be wrong
+NEVER = 30.0  # how far below "none" the score is of a class that is never right
 
 
 class HiddenTruth(BoundedLoss):
-    """The likelihood of what was right and wrong; weights (d + 1, k)."""
+    """The likelihood of what was right and wrong; weights (d + 1, k + 1), with those of "none" in the last column."""
 
     strengths: ClassVar[tuple[float, ...]] = tuple(10.0 ** (power / 2) for power in range(2, -9, -1))
 
     def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads) -> None:
         super().__init__(log, bounds, threads)
-        self.structure = structure_of(log)
-        self.layout = Layout(log, self.structure, True)
-        self.shape = (self.layout.design.n_weights, self.structure.n_scores)
+        self.layout = Layout(log, MultiClass(len(log.labels) + 1), True)
+        self.shape = (self.layout.design.n_weights, len(log.labels) + 1)
 
     @property
     def loss(self) -> FloatArray:
         return self.layout.loss
 
     def shares(self, w: FloatArray) -> FloatArray:
-        out, wide = np.empty(len(self.layout)), self.layout.design.widen(w)
-        for shard in self.layout.shards:
-
-            def one(piece: Piece, shard: Shard = shard) -> None:
-                out[piece.rows] = self._wrong(piece, self._scores(shard, piece, wide))
-
-            self.threads.map(one, shard.pieces)
-        return out
+        wrong: FloatArray = -np.expm1(self.layout.log_prob(w, self.threads))
+        return wrong
 
     def entropy(self, w: FloatArray) -> tuple[float, FloatArray]:
-        gradient, wide, target = np.zeros(self.shape), self.layout.design.widen(w), self.target
-        structure, k, total = self.structure, self.structure.n_scores, 0.0
-        for shard in self.layout.shards:
-            slopes = packed_zeros(shard.design.n_contexts, k)
+        layout, target = self.layout, self.target
+        wide, gradient, coef, total = layout.design.widen(w), np.zeros(self.shape), np.empty(len(layout)), 0.0
 
-            def one(piece: Piece, shard: Shard = shard, slopes: FloatArray = slopes) -> float:
-                scores, goal = self._scores(shard, piece, wide), target[piece.rows]
-                wrong = self._wrong(piece, scores)
-                coef = frozen((goal - wrong) / (wrong * (1.0 - wrong)))  # minus: of the chance to be right
-                collected = structure.spread(coef, piece.y, piece.starts)
-                slopes[piece.contexts, :k] = structure.pull_back_expected(scores, collected, np.ones(len(scores)))
-                return -float(goal @ np.log(wrong) + (1.0 - goal) @ np.log1p(-wrong))
+        def use(piece: Piece, scores: FloatArray, log_right: FloatArray) -> float:
+            goal, wrong = target[piece.rows], np.maximum(-np.expm1(log_right), SURE)
+            coef[piece.rows] = (goal - wrong) / wrong  # the slope in the log of the chance to be right
+            return -float(goal @ np.log(wrong) + (1.0 - goal) @ log_right)
 
-            total += sum(self.threads.map(one, shard.pieces))
-            shard.design.add_transposed(gradient, slopes, self.threads)
+        for shard in layout.shards:
+            scores, entropies = layout.forward(shard, wide, self.threads, use)
+            layout.backward(shard, scores, frozen(coef), gradient, self.threads)
+            total += sum(entropies)
         return total, gradient
 
-    def _scores(self, shard: Shard, piece: Piece, wide: FloatArray) -> FloatArray:
-        block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-        return block.scores(wide, self.structure.n_scores)
 
-    def _wrong(self, piece: Piece, scores: FloatArray) -> FloatArray:
-        """Return the chance that each logged class is wrong."""
-        right = self.structure.chosen(frozen(self.structure.marginals(scores)), piece.y, piece.starts)
-        return np.clip(1.0 - right, SURE, 1.0 - SURE)
-
-    @staticmethod
-    def model(weights: FloatArray) -> LossModel:
-        """Return what was fitted as a loss model."""
-        return LossModel(np.hstack([weights, np.zeros((len(weights), 1))]), 0.0, truth=True)
+def fit_truth(log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads) -> LossModel:
+    """Fit a hidden truth to losses within bounds."""
+    weights = fit_bounded(HiddenTruth, log, strength, bounds, threads)
+    # To the likelihood, classes that were never logged are so many "none" more. One is left to have the chance of all.
+    never = np.setdiff1d(np.arange(len(log.labels)), log.y)
+    weights[:, never] = weights[:, -1:]
+    weights[-1, never] -= NEVER
+    weights[-1, -1] += np.log1p(len(never))
+    return LossModel(weights, 0.0, truth=True)

@@ -21,7 +21,7 @@ from poem.structures.linear import Design
 class LossModel:
     """A fitted model: weights (d + 1, k + 1), and the loss that it starts from.
 
-    Of a hidden ``truth``, the weights are those of the right class, with an empty last column.
+    Of a hidden ``truth``, the weights are those of the right class, and the last column those of "none".
     """
 
     weights: FloatArray
@@ -112,7 +112,8 @@ class ContextLosses:
         by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
         own = by_model[np.arange(len(scores)), fold]
         if self._truth:  # a wrong class has the highest loss, which is 0 here, and the right one −1
-            own[:, :-1], own[:, -1] = -self.layout.structure.marginals(own[:, :-1]), 0.0
+            own = -self.layout.structure.marginals(own)
+            own[:, -1] = 0.0
         else:
             own[:, -1] += self._offsets[fold]
         return own

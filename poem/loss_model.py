@@ -25,7 +25,7 @@ STRENGTHS: tuple[float, ...] = tuple(
 MOST_STEPS = 200
 TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell strengths apart
 HELD_OUT = 0.2
-FEW_UNITS = 5000  # below which more than one fifth is held out, in turn
+FEW_SCORES = 50_000  # units × scores up to which each fifth is held out in turn
 MANY_UNITS = 100_000  # of which models are told apart, at most: strengths do not grow with the log
 
 
@@ -105,25 +105,28 @@ def held_out(log: BanditLog, seed: int) -> list[BoolArray]:
     A fifth of few units says more of the units than of the model: there, each fifth has its turn.
     """
     units = log.units()
-    drawn = np.random.default_rng([seed, 3]).random(int(units.max()) + 1)[units]
-    turns = range(round(1.0 / HELD_OUT) if units.max() < FEW_UNITS else 1)
+    count = int(units.max()) + 1
+    drawn = np.random.default_rng([seed, 3]).random(count)[units]
+    turns = range(round(1.0 / HELD_OUT) if count * structure_of(log).n_scores <= FEW_SCORES else 1)
     parts = [(turn * HELD_OUT <= drawn) & (drawn < (turn + 1) * HELD_OUT) for turn in turns]
     return [held for held in parts if held.any() and not held.all()]
 
 
 def linear_error(log: BanditLog, parts: Sequence[BoolArray], threads: Threads) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
-    errors = np.sum([_linear_errors(log, held, threads) for held in parts], axis=0) / np.sum(parts)
+    scale = mean_square(log)
+    ridges = tuple(strength * scale for strength in STRENGTHS)
+    errors = np.sum([_linear_errors(log, held, ridges, threads) for held in parts], axis=0) / np.sum(parts)
     return STRENGTHS[int(np.argmin(errors))], float(min(errors))
 
 
-def _linear_errors(log: BanditLog, held: BoolArray, threads: Threads) -> list[float]:
-    """Return the sum of squared errors of each strength on held-out rows."""
+def _linear_errors(log: BanditLog, held: BoolArray, ridges: tuple[float, ...], threads: Threads) -> list[float]:
+    """Return the sum of squared errors of each ridge on held-out rows."""
     train, rest = log.take(~held), log.take(held)
     structure = structure_of(log)
     centre = float(train.loss.mean())
     products = Products(train, structure, threads)
-    found = _ridge(products, products.layout.loss - centre, tuple(s * mean_square(log) for s in STRENGTHS), ROUGH)
+    found = _ridge(products, products.layout.loss - centre, ridges, ROUGH)
     judge = Products(rest, structure, threads)
     return [float(np.sum((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
 

@@ -11,7 +11,7 @@ from poem.arrays import FloatArray
 from poem.bounded_loss import BoundedLoss, bounded_error, fit_bounded
 from poem.calibrate import Calibration, clip_for
 from poem.estimators import IPS, Objective, Rows, Weighted
-from poem.hidden_truth import HiddenTruth
+from poem.hidden_truth import HiddenTruth, fit_truth
 from poem.imitate import imitation
 from poem.kernel import Threads
 from poem.layout import Layout
@@ -122,10 +122,7 @@ class Training:
     def _model(self, log: BanditLog) -> LossModel:
         if self.strengths.truth is None:
             return fit_loss_model(log, self.strengths.linear, threads=self.threads)[0]
-        return HiddenTruth.model(self._bounded(HiddenTruth, log, self.strengths.truth))
-
-    def _bounded(self, kind: type[BoundedLoss], log: BanditLog, strength: float) -> FloatArray:
-        return fit_bounded(kind, log, strength, self.calibration.bounds, self.threads)
+        return fit_truth(log, self.strengths.truth, self.calibration.bounds, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -147,10 +144,12 @@ class Training:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
         logistic, model = self.strengths.logistic, self.model
         if logistic is not None:
-            model = LossModel(self._bounded(Logistic, self.log, logistic), 0.0)
+            model = LossModel(fit_bounded(Logistic, self.log, logistic, self.calibration.bounds, self.threads), 0.0)
         weights = model.preference if self.intercept else model.preference[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
-        spread = float(np.std(some.scores(some.widen(weights), weights.shape[1])))
+        scores = some.scores(some.widen(weights), weights.shape[1])
+        known = np.unique(self.log.y) if self.structure.y_dimensions == 1 else slice(None)
+        spread = float(np.std(scores[:, known]))
         return weights / spread if spread > 0.0 else weights
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The hidden truth is multinomial logistic regression of what is seldom seen: the chance that a class is right."""
+"""The hidden truth is multinomial logistic regression of what is seldom seen: which class is right, if any."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 import poem
 from poem.bounded_loss import bounded_error, fit_bounded
 from poem.calibrate import calibrate
-from poem.hidden_truth import HiddenTruth
+from poem.hidden_truth import HiddenTruth, fit_truth
 from poem.kernel import Threads
 from poem.layout import Layout
-from poem.linear_loss import ContextLosses
+from poem.linear_loss import ContextLosses, LossModel
 from poem.loss_model import held_out, linear_error, mean_square
 from poem.risk import Risk
 from poem.structures import structure_of
@@ -60,6 +60,7 @@ def test_the_gradient_equals_finite_differences(form):
 def test_shares_are_the_chances_to_be_wrong_and_the_value_their_cross_entropy(form):
     log, _ = truth_log(form)
     problem = HiddenTruth(log, UNIT, Threads())
+    assert problem.shape == (6, CLASSES + 1)
     w = np.random.default_rng(1).normal(size=problem.shape)
     layout = problem.layout
     right = special.softmax(with_constant(log.X)[layout.context] @ w, axis=1)[np.arange(len(log)), layout.y]
@@ -71,9 +72,12 @@ def test_shares_are_the_chances_to_be_wrong_and_the_value_their_cross_entropy(fo
 def test_where_all_choices_were_right_it_is_multinomial_logistic_regression():
     log, _ = truth_log()
     seen = log.take(log.loss == 0.0)
-    X = with_constant(seen.X)[seen.context]
     ridge = 0.1 * mean_square(seen)
-    expected = LogisticRegression(C=1 / ridge, fit_intercept=False, tol=1e-8, max_iter=1000).fit(X, seen.y).coef_.T
+    # "None" was never right; scikit-learn learns of a class only from a row, which here weighs next to nothing.
+    X, y = with_constant(seen.X)[seen.context], np.append(seen.y, CLASSES)
+    weight = np.append(np.ones(len(seen)), 1e-9)
+    expected = LogisticRegression(C=1 / ridge, fit_intercept=False, tol=1e-8, max_iter=1000)
+    expected = expected.fit(np.vstack([X, X[:1]]), y, sample_weight=weight).coef_.T
     found = fit_bounded(HiddenTruth, seen, 0.1, UNIT, Threads())
     np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 
@@ -98,7 +102,7 @@ def test_more_rows_bring_it_nearer_to_the_truth():
         log, probability = truth_log(contexts=contexts)
         strength, _ = bounded_error(HiddenTruth, log, held_out(log, 0), UNIT, Threads())
         found = special.softmax(with_constant(log.X) @ fit_bounded(HiddenTruth, log, strength, UNIT, Threads()), axis=1)
-        misses.append(np.abs(found - probability).mean())
+        misses.append(np.abs(found[:, :-1] - probability).mean())
     assert misses[2] < misses[1] < misses[0]
     assert misses[2] < 0.03
 
@@ -112,11 +116,11 @@ def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
     """In one shard and in many: on the scale of [−1, 0], a class has minus its chance to be right."""
     log, _ = truth_log(form, contexts=30)
     rng = np.random.default_rng(3)
-    models = [HiddenTruth.model(rng.normal(size=(6, CLASSES))) for _ in range(2)]
+    models = [LossModel(rng.normal(size=(6, CLASSES + 1)), 0.0, truth=True) for _ in range(2)]
     fold = np.arange(30) % 2
     layout = Layout(log, structure_of(log), True, max_scores)
     losses = ContextLosses(layout, models, fold, UNIT)
-    right = np.stack([special.softmax(with_constant(log.X) @ one.weights[:, :-1], axis=1) for one in models])
+    right = np.stack([special.softmax(with_constant(log.X) @ one.weights, axis=1)[:, :-1] for one in models])
     right = right[fold, np.arange(30)]
     np.testing.assert_allclose(losses.predicted, -right[layout.context, layout.y], rtol=1e-9)
     w = rng.normal(size=(6, CLASSES))
@@ -135,7 +139,7 @@ def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
 def test_a_doubly_robust_risk_with_it_has_the_gradient_of_finite_differences(form):
     log, _ = truth_log(form, contexts=20)
     layout = Layout(log, structure_of(log), True)
-    model = HiddenTruth.model(np.random.default_rng(3).normal(size=(6, CLASSES)))
+    model = LossModel(np.random.default_rng(3).normal(size=(6, CLASSES + 1)), 0.0, truth=True)
     losses = ContextLosses(layout, [model], np.zeros(20, dtype=np.int64), UNIT)
     risk = Risk(layout, layout.loss - 1.0, poem.DoublyRobust(3.0), lam=2.0, losses=losses)
     w = np.random.default_rng(4).normal(size=risk.shape)
@@ -170,6 +174,37 @@ def test_it_is_not_where_classes_have_losses_of_their_own():
     training = trained(log._with(loss=of_their_own))
     assert training.strengths.truth is None
     assert not training.model.truth
+
+
+def test_a_class_that_was_never_logged_is_never_right():
+    """Where logged classes fail, nothing speaks for one of which nothing is known."""
+    log, _ = truth_log()
+    for part in (log.take(log.y != 2), log.take(log.y < 2)):
+        never = np.setdiff1d(np.arange(CLASSES), part.y)
+        plain = fit_bounded(HiddenTruth, part, 0.1, UNIT, Threads())
+        x = with_constant(part.X)
+        right, before = (special.softmax(x @ w, axis=1) for w in (fit_truth(part, 0.1, UNIT, Threads()).weights, plain))
+        assert right[:, never].max() < 1e-9
+        known = np.unique(part.y)
+        np.testing.assert_allclose(right[:, known], before[:, known], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("chance", [0.2, 0.4])
+def test_an_estimate_holds_where_a_class_was_never_logged(chance):
+    """Half of the contexts have a right class in a few cases only, and the fourth class is always wrong."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    mean = np.ones((600, CLASSES))
+    mean[np.arange(600), X[:, 1:4].argmax(axis=1)] -= np.where(X[:, 0] > 0, 1.0, chance)
+    context = np.repeat(np.arange(600), 4)
+    y = rng.integers(0, 3, len(context))
+    loss = (rng.random(len(context)) < mean[context, y]).astype(float)
+    given = {"propensity": np.full(len(y), 1 / 3), "context": context, "labels": range(CLASSES)}
+    found = poem.fit(poem.BanditLog(X, y, loss=loss, **given), loss_bounds=(0, 1))
+    chosen = found.policy.marginals(X)
+    assert chosen[:, 3].max() < 0.01
+    low, high = found.chosen.validation.interval(0.99)
+    assert low < np.sum(chosen * mean, axis=1).mean() < high
 
 
 def test_label_sets_have_none():

@@ -151,8 +151,9 @@ def test_few_units_are_held_out_in_turn_and_of_many_a_fifth():
     np.testing.assert_array_equal(np.sum(parts, axis=0), 1)
     for part in parts:  # no unit on both sides
         assert not set(few.context[part]) & set(few.context[~part])
-    many = poem.BanditLog(np.ones((6000, 1)), np.arange(6000) % 2, loss=np.zeros(6000), propensity=np.full(6000, 0.5))
-    (held,) = held_out(many._with(group=np.arange(6000)), 0)
+    rows = 30_000
+    many = poem.BanditLog(np.ones((rows, 1)), np.arange(rows) % 2, loss=np.zeros(rows), propensity=np.full(rows, 0.5))
+    (held,) = held_out(many._with(group=np.arange(rows)), 0)
     assert held.mean() == pytest.approx(0.2, abs=0.02)
     one = poem.BanditLog(np.ones((20, 1)), np.arange(20) % 2, loss=np.zeros(20), propensity=np.full(20, 0.5))
     assert held_out(one._with(group=np.zeros(20, dtype=int)), 0) == []

@@ -367,7 +367,7 @@ def linear_predictions(train, x, bounds):
 
 def truth_predictions(train, x, bounds):
     strength, _ = bounded_error(HiddenTruth, train, held_out(train, 0), bounds, Threads())
-    right = special.softmax(x @ fit_bounded(HiddenTruth, train, strength, bounds, Threads()), axis=1)
+    right = special.softmax(x @ fit_bounded(HiddenTruth, train, strength, bounds, Threads()), axis=1)[:, :-1]
     return bounds[0] + (bounds[1] - bounds[0]) * (1.0 - right)
 
 

@@ -47,7 +47,7 @@ class Estimate:
         """The standard error of ``mean_weight``."""
         if self.effective_n <= 0.0:
             return 0.0
-        return self.mean_weight * float(np.sqrt(max(1.0 / self.effective_n - 1.0 / self.n, 0.0)))
+        return self.mean_weight * float(np.sqrt(max(1.0 / self.effective_n - 1.0 / self.units, 0.0)))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the Student-t interval; unbounded where fewer than two effective rows speak.
