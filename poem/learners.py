@@ -33,7 +33,7 @@ class Learner:
     estimator : Objective or None
         The risk to minimise; None takes the start as it is.
     start : "zero", "direct", "logging" or "given"
-        w = 0; the loss model's own policy, a softmax over minus its losses; the imitated logging policy; or
+        w = 0; the loss model's own policy, which prefers what has a low loss; the imitated logging policy; or
         what :func:`poem.fit` was given as ``start``.
     sharpness : tuple of float
         How certain the start is: the standard deviations that the scores of "direct" are scaled to, or what

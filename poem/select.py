@@ -136,7 +136,7 @@ class Table(Sequence[Candidate]):
         return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
 
     def __repr__(self) -> str:
-        bound = () if self._confidence is None else ("gain for sure",)
+        bound = () if self._confidence is None else ("likely gain", "gain for sure")
         head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
         rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -159,6 +159,7 @@ class Table(Sequence[Candidate]):
             "validation_high": high,
             "validation_weight": None if validation is None else validation.mean_weight,
             "gain": None if gain is None else -gain.value,
+            "gain_likely": None if gain is None else -gain.likely,
             "gain_at_least": None if gain is None else -gain.upper(self._confidence or 0.95),
             "seconds": candidate.seconds,
             "steps": candidate.trace.steps,
@@ -166,8 +167,6 @@ class Table(Sequence[Candidate]):
         }
 
     def _cells(self, candidate: Candidate) -> tuple[str, ...]:
-        gain = candidate.gain
-        surely = () if self._confidence is None else ("" if gain is None else f"{-gain.upper(self._confidence):.4g}",)
         return (
             "→" if candidate is self._chosen else "",
             candidate.learner,
@@ -177,10 +176,16 @@ class Table(Sequence[Candidate]):
             f"{candidate.mean_weight:.3f}",
             f"{candidate.clipped_share:.1%}",
             "" if candidate.validation is None else str(candidate.validation),
-            *surely,
+            *self._bounds(candidate.gain),
             f"{candidate.seconds:.2f}",
             ", ".join(candidate.problems),
         )
+
+    def _bounds(self, gain: Gain | None) -> tuple[str, ...]:
+        """Write the gains that the safe rule goes by, which the other rules have no columns for."""
+        if self._confidence is None:
+            return ()
+        return ("", "") if gain is None else (f"{-gain.likely:.4g}", f"{-gain.upper(self._confidence):.4g}")
 
 
 def find_problems(policy: Policy, contexts: Any, mean_weight: float) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ def chosen_of(candidates, confidence, successes=1000):
     return found
 
 
-def test_the_least_upper_bound_is_chosen_and_not_the_lowest_estimate():
+def test_the_lowest_bound_is_chosen_and_not_the_lowest_estimate():
     bold, sure, poor = candidate_of(-0.5, 0.15), candidate_of(-0.4, 0.01), candidate_of(-0.1, 0.01)
     assert chosen_of([bold, sure, poor], 0.95) is sure
 
@@ -259,9 +259,10 @@ def test_on_an_easy_log_the_policy_is_better_in_truth(seed):
     assert learnt < 0.6 * logged
 
 
-def test_the_chosen_one_has_the_least_bound_of_those_that_are_healthy(found):
-    bounds = [candidate.gain.likely for candidate in found.table[:-1] if not candidate.problems]
-    assert found.chosen.gain.likely == min(bounds)
+def test_the_chosen_one_has_the_lowest_likely_bound_of_those_that_are_surely_better(found):
+    candidates = [one for one in found.table[:-1] if not one.problems]
+    sure = [one for one in candidates if one.gain.upper(1.0 - 0.05 / (len(found.table) - 1)) < 0.0]
+    assert found.chosen.gain.likely == min(one.gain.likely for one in sure)
     assert found.chosen.problems == ()
 
 
@@ -322,10 +323,11 @@ def test_the_result_shows_the_folds_and_the_bounds(found):
     shown = repr(found)
     assert "trained on 160 rows, selected on 200 in 5 folds" in shown
     assert "the chosen recipe was then followed on all 200 rows" in shown
-    assert "gain for sure" in shown
+    assert "likely gain  gain for sure" in shown
     assert "is estimated to be better" in shown
     chosen = next(row for row in found.table.to_dicts() if row["chosen"])
     assert chosen["gain"] == -found.chosen.gain.value
+    assert chosen["gain_likely"] == -found.chosen.gain.likely
     assert chosen["gain_at_least"] == -found.chosen.gain.upper(1.0 - 0.05 / (len(found.table) - 1))
     assert chosen["learner"] == found.chosen.learner
 
@@ -390,6 +392,12 @@ def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows(loss
         assert candidate.gain.stderr == pytest.approx(by_context.std(ddof=1) / np.sqrt(40), rel=1e-9)
         effective = np.bincount(context, ratio)
         assert candidate.gain.freedom == pytest.approx(effective.sum() ** 2 / (effective**2).sum() - 1.0, rel=1e-9)
+        assert candidate.gain.mean_weight == pytest.approx(ratio.mean(), rel=1e-9)
+        by_unit = effective / 3
+        assert candidate.gain.weight_stderr == pytest.approx(by_unit.std() / np.sqrt(40), rel=1e-9)
+        worst = max(0.0, np.quantile(error, 0.95))
+        assert candidate.gain.room == pytest.approx(worst, rel=1e-9)
+        assert candidate.gain.typical == pytest.approx(min(worst, np.sqrt(np.mean(error**2))), rel=1e-9)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -39,13 +39,22 @@ def _candidates(content: Content) -> Html:
     left = len(ordered) - MOST_CANDIDATES
     more = element("p", f"{counted(left, 'more candidate')} did worse.", class_="note") if left > 0 else NOTHING
     interval = f"95{SPACE}% interval"
-    head = ("candidate", "λ", f"held-out {content.outcome.name}", interval, "gain", "gain for sure", "mean weight")
+    head = (
+        "candidate",
+        "λ",
+        f"held-out {content.outcome.name}",
+        interval,
+        "gain",
+        "likely gain",
+        "gain for sure",
+        "mean weight",
+    )
     rows = (_candidate(one, content) for one in ordered[:MOST_CANDIDATES])
     return joined(element("h3", "Candidates tried"), element("p", intro), table("Candidates", head, rows), more)
 
 
 def _rank(one: dict[str, Any]) -> tuple[bool, float]:
-    return not one.get("chosen"), -_number(one, "gain_at_least", -math.inf)
+    return not one.get("chosen"), -_number(one, "gain_likely", -math.inf)
 
 
 def _candidate(one: dict[str, Any], content: Content) -> Html:
@@ -59,6 +68,7 @@ def _candidate(one: dict[str, Any], content: Content) -> Html:
         show(found.value),
         ends(found, content),
         show(_number(one, "gain"), signed=True),
+        show(_number(one, "gain_likely"), signed=True),
         show(_number(one, "gain_at_least"), signed=True),
         significant(_number(one, "mean_weight")),
     )
