@@ -23,7 +23,7 @@ NEVER = 30.0  # how far below "none" the score is of a class that is never right
 
 
 class HiddenTruth(BoundedLoss):
-    """The likelihood of what was right and wrong; weights (d + 1, k + 1), with those of "none" in the last column."""
+    """The likelihood of what was right and wrong; weights (d + 1, k + 1), with "none" in the last column."""
 
     strengths: ClassVar[tuple[float, ...]] = tuple(10.0 ** (power / 2) for power in range(2, -9, -1))
 
@@ -31,6 +31,7 @@ class HiddenTruth(BoundedLoss):
         super().__init__(log, bounds, threads)
         self.layout = Layout(log, MultiClass(len(log.labels) + 1), True)
         self.shape = (self.layout.design.n_weights, len(log.labels) + 1)
+        self._unknown = np.setdiff1d(np.arange(len(log.labels) + 1), log.y)
 
     @property
     def loss(self) -> FloatArray:
@@ -53,6 +54,8 @@ class HiddenTruth(BoundedLoss):
             scores, entropies = layout.forward(shard, wide, self.threads, use)
             layout.backward(shard, scores, frozen(coef), gradient, self.threads)
             total += sum(entropies)
+        # "None" has a constant alone, and so has what was never logged: they are no places to learn about contexts.
+        gradient[:-1, self._unknown] = 0.0
         return total, gradient
 
 
