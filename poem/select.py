@@ -17,7 +17,7 @@ from poem.policy import Policy
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
 FEW_SUCCESSES = 20  # rows of a loss below the worst, up to which a log says nothing for its own policy either
-LIKELY = 0.8  # confidence of the bound by which those that are surely better are ranked
+LIKELY = 0.95  # confidence of the bound by which those that are surely better are ranked
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
 AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
@@ -56,7 +56,7 @@ class Gain:
 
     @property
     def likely(self) -> float:
-        """What it is at most in four cases of five.
+        """What it is at most in nineteen cases of twenty, if errors are as usual.
 
         Of what is missing, chance explains one standard error, and the rest costs a typical error. The worst case is
         for what must not happen: to order policies by it would prefer whichever keeps to the log.

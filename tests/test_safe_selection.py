@@ -113,7 +113,7 @@ def test_decisions_that_the_log_lacks_count_against_a_policy():
 
 def test_the_likely_bound_charges_a_typical_error_for_what_chance_does_not_explain():
     whole = Gain(-0.3, 0.2, 30.0)
-    assert whole.likely == whole.upper(0.8)
+    assert whole.likely == whole.upper(0.95)
     lacking = replace(whole, mean_weight=0.8, weight_stderr=0.05, typical=0.3, room=0.5)
     assert lacking.likely == pytest.approx(whole.likely + 0.15 * 0.3)
     assert replace(lacking, weight_stderr=0.21).likely == whole.likely
