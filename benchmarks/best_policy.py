@@ -1,25 +1,27 @@
 """What poem.fit(log) makes of the paper's logs, beside POEM, the direct method and the full-information skyline.
 
-python -m benchmarks.best_policy --data DIR [--runs 10] [--datasets scene,yeast,lyrl,tmc]
+python -m benchmarks.best_policy --data DIR [--runs 10] [--first-run 0] [--datasets scene,yeast,lyrl,tmc]
     [--losses hamming,zero-one,f1] [--methods h0,default,POEM,direct,skyline] [--out runs.csv] [--markdown FILE.md]
 
 The paper's protocol: a logging policy fitted on 5 % of the training rows with C = 0.1, four passes. Learners see the
-log alone. Every run is appended to the CSV file, and what is in it already is not run again. For Hamming loss the
-skyline, a logistic regression on the true labels, is fitted as well.
+log alone. A name that is none of the paper's stands for NAME_train.svm and NAME_test.svm in DIR, multi-label LibSVM
+files of your own. Every run is appended to the CSV file, and what is in it already is not run again. For Hamming loss
+the skyline, a logistic regression on the true labels, is fitted as well.
 """
 
 import argparse
 import csv
-import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 import poem
+from poem.datasets import CATALOG
 from poem.files import write_whole
 from poem.simulate import losses_of
 
@@ -40,9 +42,17 @@ def true_losses(policy: poem.Policy, data: poem.Dataset, loss: str) -> tuple[flo
     return float(np.mean(drawn)), most_probable
 
 
-def one_run(dataset: str, loss: str, run: int, wanted: set[str]) -> Iterator[dict[str, object]]:
+def load(name: str, folder: Path | None) -> poem.Dataset:
+    """Load a set of the paper by its name, or any other from its two files."""
+    if name in CATALOG:
+        return poem.load_dataset(name, folder)
+    train, test = (str((folder or Path()) / f"{name}_{part}.svm") for part in ("train", "test"))
+    return poem.load_dataset(train, test=test)
+
+
+def one_run(dataset: str, folder: Path | None, loss: str, run: int, wanted: set[str]) -> Iterator[dict[str, object]]:
     """Yield a row for each of some methods."""
-    data = poem.load_dataset(dataset)
+    data = load(dataset, folder)
     rng = np.random.default_rng([run, 77])
     logger = poem.logging_policy(data.X_train, data.y_train, fraction=0.05, C=0.1, rng=rng)
     log = poem.simulate(data.X_train, data.y_train, logger, replay=4, loss=loss, rng=rng)
@@ -75,16 +85,15 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def run_all(path: Path, datasets: list[str], losses: list[str], methods: set[str], runs: int) -> None:
+def run_all(path: Path, folder: Path | None, every: list[tuple[str, str, int]], methods: set[str]) -> None:
     """Append every run that is not in the file."""
     had = {(row["dataset"], row["loss"], int(row["run"]), row["method"]) for row in read(path)}
-    every = [(d, loss, run) for loss in losses for d in datasets for run in range(runs)]
-    for number, (dataset, loss, run) in enumerate(every, start=1):
+    for number, (loss, dataset, run) in enumerate(every, start=1):
         wanted = {method for method in methods if (dataset, loss, run, method) not in had}
         if not wanted:
             continue
         print(f"{number}/{len(every)}: {dataset}, {loss}, run {run}", file=sys.stderr, flush=True)
-        for row in one_run(dataset, loss, run, wanted):
+        for row in one_run(dataset, folder, loss, run, wanted):
             new = not path.exists()
             with path.open("a", newline="") as file:
                 writer = csv.DictWriter(file, FIELDS)
@@ -147,13 +156,14 @@ def main() -> None:
     parser.add_argument("--losses", default="hamming,zero-one,f1")
     parser.add_argument("--methods", default=",".join(("h0", *METHODS, "skyline")))
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--first-run", type=int, default=0, help="the number, and so the seed, of the first run")
     parser.add_argument("--out", type=Path, default=Path("best_policy.csv"))
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    if asked.data:
-        os.environ["POEM_DATA"] = str(asked.data)
     losses = asked.losses.split(",")
-    run_all(asked.out, asked.datasets.split(","), losses, set(asked.methods.split(",")), asked.runs)
+    runs = range(asked.first_run, asked.first_run + asked.runs)
+    every = list(product(losses, asked.datasets.split(","), runs))
+    run_all(asked.out, asked.data, every, set(asked.methods.split(",")))
     rows = read(asked.out)
     tables = [table(rows, loss) for loss in losses]
     worse = worse_than_logger(rows)

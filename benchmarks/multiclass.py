@@ -1,6 +1,6 @@
 """poem's default learner against IPS, POEM and Vowpal Wabbit on the classes that scikit-learn brings along.
 
-python -m benchmarks.multiclass [--seeds 10] [--jobs 2] [--markdown FILE]
+python -m benchmarks.multiclass [--seeds 10] [--first-seed 0] [--jobs 2] [--markdown FILE]
 
 Each seed splits digits, wine, breast cancer and iris anew, fits a weak logging policy to 5 % of the training rows, and
 lets it act on all of them; every method sees that log and nothing else. The loss is the share of test rows on which the
@@ -177,19 +177,19 @@ def trial(data: str, seed: int) -> Trial:
 # ---- all seeds ------------------------------------------------------------------------------
 
 
-def trials(seeds: int, jobs: int) -> dict[str, list[Trial]]:
+def trials(seeds: range, jobs: int) -> dict[str, list[Trial]]:
     """Run all seeds in fresh processes, the longest first; return them by data set and in the order of the seeds."""
     found = {data: {} for data in SETS}
     with (
-        Progress("multiclass", len(SETS) * seeds, True, "trials") as line,
+        Progress("multiclass", len(SETS) * len(seeds), True, "trials") as line,
         ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool,
     ):
-        futures = {pool.submit(trial, data, seed): (data, seed) for data, seed in product(SETS, range(seeds))}
+        futures = {pool.submit(trial, data, seed): (data, seed) for data, seed in product(SETS, seeds)}
         for future in as_completed(futures):
             data, seed = futures[future]
             found[data][seed] = future.result()
             line.part_done(f"({data}, seed {seed})")
-    return {data: [done[seed] for seed in range(seeds)] for data, done in found.items()}
+    return {data: [done[seed] for seed in seeds] for data, done in found.items()}
 
 
 def best_setting(kind: str, done: Sequence[Trial]) -> Setting:
@@ -274,11 +274,13 @@ def main() -> None:
     """Print one table for each data set and where the default is not the best; write them as Markdown if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     lines, notes = [], [about(options.seeds)]
-    for data, done in trials(options.seeds, options.jobs).items():
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    for data, done in trials(seeds, options.jobs).items():
         found = results(data, done)
         rows = [cells(result, of_method(found, DEFAULT)) for result in found]
         print(f"{data}\n{aligned(HEAD[1:], [row[1:] for row in rows])}\n")
