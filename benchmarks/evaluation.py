@@ -8,7 +8,7 @@ import numpy as np
 import poem
 from benchmarks.data import FEATURES, LABELS, tmc_like
 from benchmarks.timing import ratio, side_by_side
-from poem.loss_model import CrossFitted, LossModel
+from poem.loss_models import CrossFitted, LossModel
 from poem.policy import Policy
 from poem.structures import MultiLabel
 

@@ -11,9 +11,9 @@ from poem.calibrate import clip_for
 from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective, Weighted
 from poem.floor import FlooredPolicy
+from poem.folds import folds_of
 from poem.learners import Lam, Learner, learners_for
 from poem.log import BanditLog
-from poem.loss_model import folds_of
 from poem.optimizers import LBFGS, Optimizer
 from poem.policy import Policy
 from poem.structures import Structure, structure_of

@@ -16,8 +16,8 @@ from poem.estimators.base import Terms, standard_error
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
 from poem.learners import Recipe
-from poem.linear_loss import ContextLosses
 from poem.log import BanditLog
+from poem.loss_models import ContextLosses
 from poem.optimizers import Trace
 from poem.policy import Policy
 from poem.progress import Progress

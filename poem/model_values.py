@@ -8,11 +8,11 @@ import scipy.sparse as sp
 
 from poem.arrays import FloatArray, IntArray, frozen
 from poem.errors import InputError
+from poem.folds import folds_of
 from poem.judged import Judged
 from poem.kernel import Threads
-from poem.linear_loss import LossModel
 from poem.log import BanditLog
-from poem.loss_model import CrossFitted, cross_fit, folds_of
+from poem.loss_models import CrossFitted, LossModel, cross_fit
 from poem.matrix import is_sparse
 from poem.structures import structure_of
 from poem.structures.linear import design_of

@@ -9,10 +9,10 @@ from scipy import special
 
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, LogError
+from poem.folds import folds_of
 from poem.judged import judge_all
 from poem.kernel import OneBlasThread
 from poem.log import BanditLog
-from poem.loss_model import folds_of
 from poem.policy import Policy
 from poem.supervised import supervised
 

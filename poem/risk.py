@@ -11,7 +11,7 @@ from poem.errors import InputError
 from poem.estimators.objective import MeanObjective, Objective, Point
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
-from poem.linear_loss import ContextLosses
+from poem.loss_models import ContextLosses
 from poem.structures.linear import RowGradient
 from poem.structures.packed import lanes_for
 

@@ -1,25 +1,30 @@
 """All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.bounded_loss import BoundedLoss, bounded_error, fit_bounded
 from poem.calibrate import Calibration, clip_for
 from poem.estimators import IPS, Objective, Rows, Weighted
-from poem.hidden_truth import HiddenTruth, fit_truth
+from poem.folds import folds_by_context
 from poem.imitate import imitation
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import Recipe
-from poem.linear_loss import ContextLosses, LossModel
 from poem.log import BanditLog
-from poem.logistic_loss import Logistic
-from poem.loss_model import fit_loss_model, folds_by_context, held_out, linear_error, mean_square, some_units
+from poem.loss_models import (
+    ContextLosses,
+    LossModel,
+    Strengths,
+    chosen_strengths,
+    fit_chosen,
+    fit_logistic,
+    mean_square,
+)
 from poem.optimizers import Trace
 from poem.policy import Policy
 from poem.risk import Risk
@@ -29,19 +34,6 @@ FOLDS = 2
 PROBED_CONTEXTS = 2000
 
 OnStep = Callable[[int, float], None]
-
-
-@dataclass(frozen=True)
-class Strengths:
-    """The l2 strengths of the loss models.
-
-    That of the hidden truth is None where the linear model predicts better, or where there is none; and the logistic
-    one where either does.
-    """
-
-    linear: float
-    truth: float | None = None
-    logistic: float | None = None
 
 
 class Training:
@@ -100,19 +92,7 @@ class Training:
     @cached_property
     def strengths(self) -> Strengths:
         """The strengths of the loss models."""
-        if self._strengths is not None:
-            return self._strengths
-        log = some_units(self.log, self.seed)
-        parts = held_out(log, self.seed)
-        if not parts:
-            return Strengths(1.0)
-        linear, least = linear_error(log, parts, self.threads)
-        better: dict[type[BoundedLoss], float] = {}
-        for kind in (HiddenTruth, Logistic) if self.structure.y_dimensions == 1 else (Logistic,):
-            strength, miss = bounded_error(kind, log, parts, self.calibration.bounds, self.threads)
-            if miss < least:
-                better[kind], least = strength, miss
-        return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
+        return self._strengths or chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads)
 
     @cached_property
     def model(self) -> LossModel:
@@ -120,9 +100,7 @@ class Training:
         return self._model(self.log)
 
     def _model(self, log: BanditLog) -> LossModel:
-        if self.strengths.truth is None:
-            return fit_loss_model(log, self.strengths.linear, threads=self.threads)[0]
-        return fit_truth(log, self.strengths.truth, self.calibration.bounds, self.threads)
+        return fit_chosen(log, self.strengths, self.calibration.bounds, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -142,9 +120,9 @@ class Training:
     @cached_property
     def direct(self) -> FloatArray:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
-        logistic, model = self.strengths.logistic, self.model
+        model, logistic = self.model, self.strengths.logistic
         if logistic is not None:
-            model = LossModel(fit_bounded(Logistic, self.log, logistic, self.calibration.bounds, self.threads), 0.0)
+            model = fit_logistic(self.log, logistic, self.calibration.bounds, self.threads)
         weights = model.preference if self.intercept else model.preference[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         scores = some.scores(some.widen(weights), weights.shape[1])

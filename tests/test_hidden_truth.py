@@ -8,13 +8,14 @@ from scipy import special
 from sklearn.linear_model import LogisticRegression
 
 import poem
-from poem.bounded_loss import bounded_error, fit_bounded
 from poem.calibrate import calibrate
-from poem.hidden_truth import HiddenTruth, fit_truth
+from poem.folds import held_out
 from poem.kernel import Threads
 from poem.layout import Layout
-from poem.linear_loss import ContextLosses, LossModel
-from poem.loss_model import held_out, linear_error, mean_square
+from poem.loss_models import ContextLosses, LossModel
+from poem.loss_models.bounded import bounded_error, fit_bounded
+from poem.loss_models.linear import linear_error, mean_square
+from poem.loss_models.truth import HiddenTruth, fit_truth
 from poem.risk import Risk
 from poem.structures import structure_of
 from poem.training import Training

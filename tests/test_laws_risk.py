@@ -13,7 +13,7 @@ from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
 from poem.kernel import Threads
 from poem.layout import Layout
-from poem.linear_loss import ContextLosses, LossModel
+from poem.loss_models import ContextLosses, LossModel
 from poem.optimizers import LBFGS, AdaGrad
 from poem.risk import Risk
 from poem.structures import linear, structure_of

@@ -5,11 +5,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import poem
-from poem.bounded_loss import bounded_error, fit_bounded
 from poem.calibrate import calibrate
+from poem.folds import held_out
 from poem.kernel import Threads
-from poem.logistic_loss import Logistic
-from poem.loss_model import held_out, linear_error, mean_square
+from poem.loss_models.bounded import bounded_error, fit_bounded
+from poem.loss_models.linear import linear_error, mean_square
+from poem.loss_models.logistic import Logistic
 from poem.structures import structure_of
 from poem.training import Training
 

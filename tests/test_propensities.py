@@ -10,7 +10,7 @@ import pytest
 
 import poem
 from poem.errors import InputError, LogError, PoemError
-from poem.loss_model import folds_of
+from poem.folds import folds_of
 
 KINDS = ["labels", "classes"]
 every_kind = pytest.mark.parametrize("kind", KINDS)

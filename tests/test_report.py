@@ -302,6 +302,7 @@ def test_a_fit_tells_of_its_candidates(fitted, class_log):
     page = report_html(fitted.policy, class_log)
     assert "Candidates tried" in page
     assert "What training said" in page
+    assert "better than the log for sure" in page
 
 
 def test_candidates_may_lack_figures():
@@ -309,6 +310,7 @@ def test_candidates_may_lack_figures():
     page = report_html(constant([0.3, 0.7], "ab", training=record), coin_log(200))
     assert_well_formed(page)
     assert "<script" not in page
+    assert "better than the log for sure" not in page
 
 
 def test_loggers_are_also_judged_alone():

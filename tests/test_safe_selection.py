@@ -10,15 +10,16 @@ from scipy import special, stats
 
 import poem
 from poem.arguments import splits_of
-from poem.bounded_loss import bounded_error, fit_bounded
 from poem.errors import InputError
 from poem.estimators import Estimate
-from poem.hidden_truth import HiddenTruth
+from poem.folds import held_out
 from poem.imitate import Divergence, imitation
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import AUTO, Learner, Recipe
-from poem.loss_model import fit_loss_model, held_out
+from poem.loss_models.bounded import bounded_error, fit_bounded
+from poem.loss_models.linear import chosen_strength, fit_linear
+from poem.loss_models.truth import HiddenTruth
 from poem.optimizers import Trace
 from poem.risk import Risk
 from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_safely
@@ -363,7 +364,7 @@ def of_their_own(x, y, rng):
 
 
 def linear_predictions(train, x, bounds):
-    model, _ = fit_loss_model(train)
+    model = fit_linear(train, chosen_strength(train, 0, Threads()), Threads())
     return model.centre + x @ model.weights[:, :-1] + (x @ model.weights[:, -1])[:, None]
 
 

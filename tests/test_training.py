@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import poem
-from poem import loss_model
-from poem.bounded_loss import bounded_error, fit_bounded
+from poem import folds
 from poem.calibrate import calibrate
-from poem.hidden_truth import HiddenTruth
+from poem.folds import folds_by_context, held_out
 from poem.kernel import Threads
-from poem.logistic_loss import Logistic
-from poem.loss_model import folds_by_context, held_out, mean_square
+from poem.loss_models.bounded import bounded_error, fit_bounded
+from poem.loss_models.linear import mean_square
+from poem.loss_models.logistic import Logistic
+from poem.loss_models.truth import HiddenTruth
 from poem.structures import structure_of
 from poem.training import FOLDS, Training
 
@@ -70,7 +71,7 @@ def test_the_start_prefers_what_has_a_low_loss(kind):
 
 def test_strengths_are_chosen_on_no_more_units_than_it_takes(monkeypatch):
     log, seen = a_log("classes"), []
-    monkeypatch.setattr(loss_model, "MANY_UNITS", 50)
+    monkeypatch.setattr(folds, "MANY_UNITS", 50)
     for kind in (HiddenTruth, Logistic):
         plain = kind.__init__
 

@@ -50,7 +50,19 @@ def _candidates(content: Content) -> Html:
         "mean weight",
     )
     rows = (_candidate(one, content) for one in ordered[:MOST_CANDIDATES])
-    return joined(element("h3", "Candidates tried"), element("p", intro), table("Candidates", head, rows), more)
+    shown = table("Candidates", head, rows)
+    return joined(element("h3", "Candidates tried"), element("p", intro), shown, more, _bounds_explained(ordered))
+
+
+def _bounds_explained(candidates: Sequence[dict[str, Any]]) -> Html:
+    if all(math.isnan(_number(one, "gain_at_least")) for one in candidates):
+        return NOTHING
+    text = (
+        "How to read this: a policy is better than the log for sure if its gain for sure is above 0. That is the worst "
+        "case, for all candidates at once. Of those that pass, the one with the highest likely gain is chosen: a bound "
+        "for each candidate alone, with the loss model's typical error where the log is silent."
+    )
+    return element("p", text, class_="note")
 
 
 def _rank(one: dict[str, Any]) -> tuple[bool, float]:

@@ -10,10 +10,11 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import FloatArray
-from poem.bounded_loss import BoundedLoss
 from poem.kernel import Threads
 from poem.log import BanditLog
-from poem.loss_model import Products
+from poem.loss_models.bounded import BoundedLoss, fit_bounded
+from poem.loss_models.fitted import LossModel
+from poem.loss_models.linear import Products
 from poem.structures import structure_of
 
 
@@ -39,3 +40,8 @@ class Logistic(BoundedLoss):
         score, target = self.products.forward(w), self.target
         value = float(np.sum(np.logaddexp(0.0, score) - target * score))
         return value, self.products.backward(special.expit(score) - target)
+
+
+def fit_logistic(log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads) -> LossModel:
+    """Fit a logistic regression to losses within bounds; of the model, only its preference is of use."""
+    return LossModel(fit_bounded(Logistic, log, strength, bounds, threads), 0.0)

@@ -1,20 +1,19 @@
-"""Fit a model of the loss that is linear in φ(x, y) to logged losses.
+"""A loss that is linear in φ(x, y), fitted to logged losses.
 
 Ridge regression through the structure's own products; its strength is chosen on held-out logged losses.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from poem.arrays import BoolArray, FloatArray, IntArray, frozen
-from poem.errors import InputError
+from poem.arrays import BoolArray, FloatArray, frozen
+from poem.folds import held_out, some_units
 from poem.kernel import Threads
 from poem.layout import Layout
-from poem.linear_loss import LossModel
 from poem.log import BanditLog
+from poem.loss_models.fitted import LossModel
 from poem.matrix import is_sparse
 from poem.structures import Structure, structure_of
 from poem.structures.packed import packed_zeros
@@ -24,9 +23,6 @@ STRENGTHS: tuple[float, ...] = tuple(
 )  # of the ridge, in mean squared norms of x
 MOST_STEPS = 200
 TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell strengths apart
-HELD_OUT = 0.2
-FEW_SCORES = 50_000  # units × scores up to which each fifth is held out in turn
-MANY_UNITS = 100_000  # of which models are told apart, at most: strengths do not grow with the log
 
 
 class Products:
@@ -68,48 +64,19 @@ class Products:
         return out
 
 
-def fit_loss_model(
-    log: BanditLog, strength: float | None = None, *, seed: int = 0, threads: Threads | None = None
-) -> tuple[LossModel, float]:
-    """Fit a model to logged losses; return it with its strength, chosen on held-out rows if not given."""
-    threads = threads or Threads()
-    if strength is None:
-        strength = _chosen_strength(log, seed, threads)
+def fit_linear(log: BanditLog, strength: float, threads: Threads) -> LossModel:
+    """Fit a linear model to logged losses."""
     centre = float(log.loss.mean())
     products = Products(log, structure_of(log), threads)
     (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
-    return LossModel(weights, centre), strength
+    return LossModel(weights, centre)
 
 
-def _chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
+def chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     """Return the strength of the least squared error on held-out logged losses."""
     log = some_units(log, seed)
     parts = held_out(log, seed)
     return linear_error(log, parts, threads)[0] if parts else 1.0
-
-
-def some_units(log: BanditLog, seed: int) -> BanditLog:
-    """Return the rows of so many units, drawn at random, as it takes to choose a model."""
-    units = log.units()
-    count = int(units.max()) + 1
-    if count <= MANY_UNITS:
-        return log
-    chosen = np.zeros(count, dtype=bool)
-    chosen[np.random.default_rng([seed, 6]).permutation(count)[:MANY_UNITS]] = True
-    return log.take(chosen[units])
-
-
-def held_out(log: BanditLog, seed: int) -> list[BoolArray]:
-    """Return which rows are held out, once or in turn, to choose a model; none if the log cannot be cut.
-
-    A fifth of few units says more of the units than of the model: there, each fifth has its turn.
-    """
-    units = log.units()
-    count = int(units.max()) + 1
-    drawn = np.random.default_rng([seed, 3]).random(count)[units]
-    turns = range(round(1.0 / HELD_OUT) if count * structure_of(log).n_scores <= FEW_SCORES else 1)
-    parts = [(turn * HELD_OUT <= drawn) & (drawn < (turn + 1) * HELD_OUT) for turn in turns]
-    return [held for held in parts if held.any() and not held.all()]
 
 
 def linear_error(log: BanditLog, parts: Sequence[BoolArray], threads: Threads) -> tuple[float, float]:
@@ -173,44 +140,3 @@ def _ridge(
         p = r + growth_now * p
         old, now, last_step, growth = now, new, step, growth_now
     return solutions
-
-
-# ---- one model for each fold ----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CrossFitted:
-    """Models of which none has seen the rows that it predicts: ``fold`` says which one each row takes."""
-
-    models: tuple[LossModel, ...]
-    fold: IntArray
-
-    def of_rows(self, rows: IntArray) -> "CrossFitted":
-        """Return the models for some rows of the log."""
-        return CrossFitted(self.models, self.fold[rows])
-
-
-def folds_of(log: BanditLog, folds: int, seed: int) -> IntArray:
-    """Deal the log's independent units into folds; return the fold of each row."""
-    units = log.units()
-    count = int(units.max()) + 1
-    if not isinstance(folds, int) or not 2 <= folds <= count:
-        raise InputError(f"folds must be from 2 to the number of independent units, {count}; found {folds}.")
-    order = np.random.default_rng([seed, 4]).permutation(count)
-    return np.asarray((order % folds)[units])
-
-
-def folds_by_context(log: BanditLog, folds: int, seed: int) -> IntArray:
-    """Deal the contexts that occur into folds of about equal size; return the fold of each context of the log."""
-    fold = np.zeros(log.n_contexts, dtype=np.int64)
-    seen = np.unique(log.context)
-    fold[seen] = np.random.default_rng([seed, 5]).permutation(len(seen)) % folds
-    return fold
-
-
-def cross_fit(log: BanditLog, folds: int = 2, *, seed: int = 0, threads: Threads | None = None) -> CrossFitted:
-    """Fit one loss model for each fold of the log's units on all other folds."""
-    fold = folds_of(log, folds, seed)
-    strength = _chosen_strength(log, seed, threads or Threads())
-    models = [fit_loss_model(log.take(fold != part), strength, threads=threads)[0] for part in range(folds)]
-    return CrossFitted(tuple(models), fold)

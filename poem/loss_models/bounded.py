@@ -10,7 +10,7 @@ import numpy as np
 from poem.arrays import BoolArray, FloatArray
 from poem.kernel import Threads
 from poem.log import BanditLog
-from poem.loss_model import mean_square
+from poem.loss_models.linear import mean_square
 from poem.optimizers import LBFGS
 
 SOLVER = LBFGS(max_iterations=50, ftol=1e-5, gtol=1e-6)

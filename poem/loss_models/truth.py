@@ -11,11 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray, frozen
-from poem.bounded_loss import BoundedLoss, fit_bounded
 from poem.kernel import Threads
 from poem.layout import Layout, Piece
-from poem.linear_loss import LossModel
 from poem.log import BanditLog
+from poem.loss_models.bounded import BoundedLoss, fit_bounded
+from poem.loss_models.fitted import LossModel
 from poem.structures import MultiClass
 
 SURE = 1e-12  # the least chance to be wrong

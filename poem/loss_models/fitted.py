@@ -1,8 +1,8 @@
-"""A loss that is linear in φ(x, y): what it says of the outputs of each context.
+"""A fitted loss model: what it says of the outputs of each context.
 
-m(x, y) = Σ over the labels (or the class) of y of x·B, plus x·b: one column of weights for each label
+A linear one is m(x, y) = Σ over the labels (or the class) of y of x·B, plus x·b: one column of weights for each label
 or class, and one for the context alone. Its mean under a policy needs the policy's marginals only, so that no
-sum over outputs is ever taken. Of classes, the same holds for the chance that the class is wrong (hidden_truth.py).
+sum over outputs is ever taken. Of classes, the same holds for the chance that the class is wrong (truth.py).
 """
 
 from collections.abc import Sequence

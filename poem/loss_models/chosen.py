@@ -1,0 +1,49 @@
+"""Which loss model to take: the one that predicts held-out logged losses best, each at its best strength."""
+
+from dataclasses import dataclass
+
+from poem.folds import held_out, some_units
+from poem.kernel import Threads
+from poem.log import BanditLog
+from poem.loss_models.bounded import BoundedLoss, bounded_error
+from poem.loss_models.fitted import LossModel
+from poem.loss_models.linear import fit_linear, linear_error
+from poem.loss_models.logistic import Logistic
+from poem.loss_models.truth import HiddenTruth, fit_truth
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """The l2 strengths of the loss models.
+
+    That of the hidden truth is None where the linear model predicts better, or where there is none; and the logistic
+    one where either does.
+    """
+
+    linear: float
+    truth: float | None = None
+    logistic: float | None = None
+
+
+def chosen_strengths(log: BanditLog, bounds: Bounds, seed: int, threads: Threads) -> Strengths:
+    """Compare the models on held-out logged losses, each at its best strength."""
+    log = some_units(log, seed)
+    parts = held_out(log, seed)
+    if not parts:
+        return Strengths(1.0)
+    linear, least = linear_error(log, parts, threads)
+    better: dict[type[BoundedLoss], float] = {}
+    for kind in (HiddenTruth, Logistic) if log.y.ndim == 1 else (Logistic,):
+        strength, miss = bounded_error(kind, log, parts, bounds, threads)
+        if miss < least:
+            better[kind], least = strength, miss
+    return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
+
+
+def fit_chosen(log: BanditLog, strengths: Strengths, bounds: Bounds, threads: Threads) -> LossModel:
+    """Fit the best model of those whose mean under a policy is known, for estimates."""
+    if strengths.truth is None:
+        return fit_linear(log, strengths.linear, threads)
+    return fit_truth(log, strengths.truth, bounds, threads)

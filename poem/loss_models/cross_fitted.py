@@ -1,0 +1,30 @@
+"""One loss model for each fold of a log: none predicts rows that it has seen."""
+
+from dataclasses import dataclass
+
+from poem.arrays import IntArray
+from poem.folds import folds_of
+from poem.kernel import Threads
+from poem.log import BanditLog
+from poem.loss_models.fitted import LossModel
+from poem.loss_models.linear import chosen_strength, fit_linear
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """Models of which none has seen the rows that it predicts: ``fold`` says which one each row takes."""
+
+    models: tuple[LossModel, ...]
+    fold: IntArray
+
+    def of_rows(self, rows: IntArray) -> "CrossFitted":
+        """Return the models for some rows of the log."""
+        return CrossFitted(self.models, self.fold[rows])
+
+
+def cross_fit(log: BanditLog, folds: int = 2, *, seed: int = 0, threads: Threads | None = None) -> CrossFitted:
+    """Fit one loss model for each fold of the log's units on all other folds."""
+    fold, threads = folds_of(log, folds, seed), threads or Threads()
+    strength = chosen_strength(log, seed, threads)
+    models = [fit_linear(log.take(fold != part), strength, threads) for part in range(folds)]
+    return CrossFitted(tuple(models), fold)
