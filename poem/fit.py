@@ -185,7 +185,7 @@ def fit(
     result = Fit(
         policy=policy,
         chosen=chosen,
-        table=Table(candidates, chosen, confidence if safe else None),
+        table=Table(candidates, chosen, confidence if falls_back else None),
         calibration=calibration,
         n_train=len(splits[0].train),
         n_validation=sum(len(held) for held in held_out),

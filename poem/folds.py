@@ -1,15 +1,10 @@
-"""The independent units of a log, dealt into parts: rows of one unit are always together."""
+"""Folds of a log: its independent units, or its contexts, dealt into parts of about equal size."""
 
 import numpy as np
 
-from poem.arrays import BoolArray, IntArray
+from poem.arrays import IntArray
 from poem.errors import InputError
 from poem.log import BanditLog
-from poem.structures import structure_of
-
-HELD_OUT = 0.2
-FEW_SCORES = 50_000  # units × scores up to which each fifth is held out in turn
-MANY_UNITS = 100_000  # of which models are told apart, at most: strengths do not grow with the log
 
 
 def folds_of(log: BanditLog, folds: int, seed: int) -> IntArray:
@@ -28,27 +23,3 @@ def folds_by_context(log: BanditLog, folds: int, seed: int) -> IntArray:
     seen = np.unique(log.context)
     fold[seen] = np.random.default_rng([seed, 5]).permutation(len(seen)) % folds
     return fold
-
-
-def some_units(log: BanditLog, seed: int) -> BanditLog:
-    """Return the rows of so many units, drawn at random, as it takes to choose a model."""
-    units = log.units()
-    count = int(units.max()) + 1
-    if count <= MANY_UNITS:
-        return log
-    chosen = np.zeros(count, dtype=bool)
-    chosen[np.random.default_rng([seed, 6]).permutation(count)[:MANY_UNITS]] = True
-    return log.take(chosen[units])
-
-
-def held_out(log: BanditLog, seed: int) -> list[BoolArray]:
-    """Return which rows are held out, once or in turn, to choose a model; none if the log cannot be cut.
-
-    A fifth of few units says more of the units than of the model: there, each fifth has its turn.
-    """
-    units = log.units()
-    count = int(units.max()) + 1
-    drawn = np.random.default_rng([seed, 3]).random(count)[units]
-    turns = range(round(1.0 / HELD_OUT) if count * structure_of(log).n_scores <= FEW_SCORES else 1)
-    parts = [(turn * HELD_OUT <= drawn) & (drawn < (turn + 1) * HELD_OUT) for turn in turns]
-    return [held for held in parts if held.any() and not held.all()]

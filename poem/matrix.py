@@ -119,3 +119,10 @@ def _bad_entries(matrix: Matrix) -> tuple[AnyArray, AnyArray]:
         return entries.coords[0][bad], entries.coords[1][bad]
     rows, columns = np.nonzero(~np.isfinite(matrix))
     return rows, columns
+
+
+def mean_square(X: Matrix) -> float:
+    """Return the mean squared norm of a row, with its constant: what l2 strengths are measured in."""
+    squares = float((X.data**2).sum()) if is_sparse(X) else float(np.einsum("ij,ij->", X, X))
+    rows: int = X.shape[0]
+    return squares / rows + 1.0

@@ -115,7 +115,10 @@ class Candidate:
 
 
 class Table(Sequence[Candidate]):
-    """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames."""
+    """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames.
+
+    ``confidence`` is that of the safe rule; other rules have no bounds on gains.
+    """
 
     def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
         self._candidates, self._chosen = tuple(candidates), chosen
@@ -146,6 +149,7 @@ class Table(Sequence[Candidate]):
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
         validation, gain = candidate.validation, candidate.gain
+        likely, at_least = self._bounds(gain)
         low, high = (None, None) if validation is None else validation.interval()
         return {
             "learner": candidate.learner,
@@ -159,8 +163,8 @@ class Table(Sequence[Candidate]):
             "validation_high": high,
             "validation_weight": None if validation is None else validation.mean_weight,
             "gain": None if gain is None else -gain.value,
-            "gain_likely": None if gain is None else -gain.likely,
-            "gain_at_least": None if gain is None else -gain.upper(self._confidence or 0.95),
+            "gain_likely": likely,
+            "gain_at_least": at_least,
             "seconds": candidate.seconds,
             "steps": candidate.trace.steps,
             "problems": ", ".join(candidate.problems),
@@ -176,16 +180,20 @@ class Table(Sequence[Candidate]):
             f"{candidate.mean_weight:.3f}",
             f"{candidate.clipped_share:.1%}",
             "" if candidate.validation is None else str(candidate.validation),
-            *self._bounds(candidate.gain),
+            *(() if self._confidence is None else map(_shown, self._bounds(candidate.gain))),
             f"{candidate.seconds:.2f}",
             ", ".join(candidate.problems),
         )
 
-    def _bounds(self, gain: Gain | None) -> tuple[str, ...]:
-        """Write the gains that the safe rule goes by, which the other rules have no columns for."""
-        if self._confidence is None:
-            return ()
-        return ("", "") if gain is None else (f"{-gain.likely:.4g}", f"{-gain.upper(self._confidence):.4g}")
+    def _bounds(self, gain: Gain | None) -> tuple[float | None, float | None]:
+        """Return the likely gain and that for sure, which the safe rule goes by."""
+        if self._confidence is None or gain is None:
+            return None, None
+        return -gain.likely, -gain.upper(self._confidence)
+
+
+def _shown(gain: float | None) -> str:
+    return "" if gain is None else f"{gain:.4g}"
 
 
 def find_problems(policy: Policy, contexts: Any, mean_weight: float) -> tuple[str, ...]:

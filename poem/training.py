@@ -21,10 +21,10 @@ from poem.loss_models import (
     LossModel,
     Strengths,
     chosen_strengths,
-    fit_chosen,
-    fit_logistic,
-    mean_square,
+    fit_for_estimates,
+    logistic_preference,
 )
+from poem.matrix import mean_square
 from poem.optimizers import Trace
 from poem.policy import Policy
 from poem.risk import Risk
@@ -100,7 +100,7 @@ class Training:
         return self._model(self.log)
 
     def _model(self, log: BanditLog) -> LossModel:
-        return fit_chosen(log, self.strengths, self.calibration.bounds, self.threads)
+        return fit_for_estimates(log, self.strengths, self.calibration.bounds, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -120,10 +120,12 @@ class Training:
     @cached_property
     def direct(self) -> FloatArray:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
-        model, logistic = self.model, self.strengths.logistic
-        if logistic is not None:
-            model = fit_logistic(self.log, logistic, self.calibration.bounds, self.threads)
-        weights = model.preference if self.intercept else model.preference[:-1]
+        logistic = self.strengths.logistic
+        if logistic is None:
+            weights = self.model.preference
+        else:
+            weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
+        weights = weights if self.intercept else weights[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         scores = some.scores(some.widen(weights), weights.shape[1])
         known = np.unique(self.log.y) if self.structure.y_dimensions == 1 else slice(None)
@@ -133,7 +135,7 @@ class Training:
     @cached_property
     def scale(self) -> float:
         """The mean squared norm of a context."""
-        return mean_square(self.log)
+        return mean_square(self.log.X)
 
     @cached_property
     def probed(self) -> Any:

@@ -9,13 +9,14 @@ from sklearn.linear_model import LogisticRegression
 
 import poem
 from poem.calibrate import calibrate
-from poem.folds import held_out
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.loss_models import ContextLosses, LossModel
 from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.linear import linear_error, mean_square
+from poem.loss_models.held_out import held_out
+from poem.loss_models.linear import linear_error
 from poem.loss_models.truth import HiddenTruth, fit_truth
+from poem.matrix import mean_square
 from poem.risk import Risk
 from poem.structures import structure_of
 from poem.training import Training
@@ -74,7 +75,7 @@ def test_shares_are_the_chances_to_be_wrong_and_the_value_their_cross_entropy(fo
 def test_where_all_choices_were_right_it_is_multinomial_logistic_regression():
     log, _ = truth_log()
     seen = log.take(log.loss == 0.0)
-    ridge = 0.1 * mean_square(seen)
+    ridge = 0.1 * mean_square(seen.X)
     X = with_constant(seen.X)[seen.context]
     found = fit_bounded(HiddenTruth, seen, 0.1, UNIT, Threads())
     np.testing.assert_array_equal(found[:-1, -1], 0.0)

@@ -11,11 +11,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 import poem
 from poem.errors import InputError
-from poem.folds import MANY_UNITS, folds_of, held_out, some_units
+from poem.folds import folds_of
 from poem.judged import judge_all
 from poem.kernel import Threads
 from poem.loss_models import CrossFitted, LossModel, cross_fit
-from poem.loss_models.linear import STRENGTHS, Products, _ridge, chosen_strength, fit_linear, linear_error
+from poem.loss_models.held_out import MANY_UNITS, held_out, some_units
+from poem.loss_models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
 from poem.model_values import expectations, model_for, unsupported_share
 from poem.structures import structure_of
 
@@ -127,8 +128,8 @@ def test_a_loss_of_noise_gets_a_large_strength_and_a_clean_one_the_least(kind):
     # All large strengths are nearly alike on noise: of several logs, most must get one.
     noise = [a_log(kind, contexts=200, rows=200, d=20, seed=seed) for seed in range(7)]
     clean = a_log(kind, contexts=400, rows=800, loss=linear_loss)
-    assert np.median([chosen_strength(log, 0, Threads()) for log in noise]) >= 100.0
-    assert chosen_strength(clean, 0, Threads()) == min(STRENGTHS)
+    assert np.median([linear_strength(log, 0, Threads()) for log in noise]) >= 100.0
+    assert linear_strength(clean, 0, Threads()) == min(STRENGTHS)
 
 
 def test_few_units_are_held_out_in_turn_and_of_many_a_fifth():
@@ -186,7 +187,7 @@ def test_the_strength_is_the_best_of_cross_validation(kind):
 
 def test_a_constant_loss_is_predicted_as_it_is():
     log = a_log("classes", loss=lambda x, _: np.full(len(x), 0.7))
-    model = fit_linear(log, chosen_strength(log, 0, Threads()), Threads())
+    model = fit_linear(log, linear_strength(log, 0, Threads()), Threads())
     assert model.centre == pytest.approx(0.7)
     np.testing.assert_allclose(model.weights, 0.0, atol=1e-12)
 
@@ -211,7 +212,7 @@ def test_predictions_of_a_fold_do_not_depend_on_its_losses(kind):
     inside = folds_of(log, 2, 0) == 0
     changed = changed_losses(log, inside, 0.01 * np.random.default_rng(2).normal(size=inside.sum()))
     # The one thing that folds share is the strength; here it is the least one before and after.
-    assert chosen_strength(log, 0, Threads()) == chosen_strength(changed, 0, Threads()) == min(STRENGTHS)
+    assert linear_strength(log, 0, Threads()) == linear_strength(changed, 0, Threads()) == min(STRENGTHS)
     (judged,) = judge_all(a_policy(kind, seed=3), log)
     before, after = (expectations(judged, one, cross_fit(one), Threads()) for one in (log, changed))
     for one, other in zip(before, after, strict=True):

@@ -12,13 +12,13 @@ import poem
 from poem.arguments import splits_of
 from poem.errors import InputError
 from poem.estimators import Estimate
-from poem.folds import held_out
 from poem.imitate import Divergence, imitation
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import AUTO, Learner, Recipe
 from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.linear import chosen_strength, fit_linear
+from poem.loss_models.held_out import held_out
+from poem.loss_models.linear import fit_linear, linear_strength
 from poem.loss_models.truth import HiddenTruth
 from poem.optimizers import Trace
 from poem.risk import Risk
@@ -364,7 +364,7 @@ def of_their_own(x, y, rng):
 
 
 def linear_predictions(train, x, bounds):
-    model = fit_linear(train, chosen_strength(train, 0, Threads()), Threads())
+    model = fit_linear(train, linear_strength(train, 0, Threads()), Threads())
     return model.centre + x @ model.weights[:, :-1] + (x @ model.weights[:, -1])[:, None]
 
 

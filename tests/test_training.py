@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 import poem
-from poem import folds
 from poem.calibrate import calibrate
-from poem.folds import folds_by_context, held_out
+from poem.folds import folds_by_context
 from poem.kernel import Threads
+from poem.loss_models import held_out as held_out_rows
 from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.linear import mean_square
+from poem.loss_models.held_out import held_out
 from poem.loss_models.logistic import Logistic
 from poem.loss_models.truth import HiddenTruth
+from poem.matrix import mean_square
 from poem.structures import structure_of
 from poem.training import FOLDS, Training
 
@@ -71,7 +72,7 @@ def test_the_start_prefers_what_has_a_low_loss(kind):
 
 def test_strengths_are_chosen_on_no_more_units_than_it_takes(monkeypatch):
     log, seen = a_log("classes"), []
-    monkeypatch.setattr(folds, "MANY_UNITS", 50)
+    monkeypatch.setattr(held_out_rows, "MANY_UNITS", 50)
     for kind in (HiddenTruth, Logistic):
         plain = kind.__init__
 
@@ -90,7 +91,7 @@ def test_the_error_of_a_bounded_model_is_that_of_held_out_rows(kind):
     log = a_log("classes")
     held = held_out(log, 0)[0]
     strength, error = bounded_error(kind, log, [held], (0.0, 1.0), Threads())
-    scaled = strength * mean_square(log) / mean_square(log.take(~held))
+    scaled = strength * mean_square(log.X) / mean_square(log.take(~held).X)
     weights = fit_bounded(kind, log.take(~held), scaled, (0.0, 1.0), Threads())
     judge = kind(log.take(held), (0.0, 1.0), Threads())
     by_hand = np.mean((judge.loss - judge.shares(weights)) ** 2)

@@ -1,17 +1,15 @@
-"""Which loss model to take: the one that predicts held-out logged losses best, each at its best strength."""
+"""Which loss models to take: those that predict held-out logged losses best, each at its best strength."""
 
 from dataclasses import dataclass
 
-from poem.folds import held_out, some_units
 from poem.kernel import Threads
 from poem.log import BanditLog
 from poem.loss_models.bounded import BoundedLoss, bounded_error
 from poem.loss_models.fitted import LossModel
+from poem.loss_models.held_out import held_out, some_units
 from poem.loss_models.linear import fit_linear, linear_error
 from poem.loss_models.logistic import Logistic
 from poem.loss_models.truth import HiddenTruth, fit_truth
-
-Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Strengths:
     logistic: float | None = None
 
 
-def chosen_strengths(log: BanditLog, bounds: Bounds, seed: int, threads: Threads) -> Strengths:
+def chosen_strengths(log: BanditLog, bounds: tuple[float, float], seed: int, threads: Threads) -> Strengths:
     """Compare the models on held-out logged losses, each at its best strength."""
     log = some_units(log, seed)
     parts = held_out(log, seed)
@@ -42,7 +40,7 @@ def chosen_strengths(log: BanditLog, bounds: Bounds, seed: int, threads: Threads
     return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
 
 
-def fit_chosen(log: BanditLog, strengths: Strengths, bounds: Bounds, threads: Threads) -> LossModel:
+def fit_for_estimates(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:
     """Fit the best model of those whose mean under a policy is known, for estimates."""
     if strengths.truth is None:
         return fit_linear(log, strengths.linear, threads)

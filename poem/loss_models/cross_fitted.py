@@ -7,7 +7,7 @@ from poem.folds import folds_of
 from poem.kernel import Threads
 from poem.log import BanditLog
 from poem.loss_models.fitted import LossModel
-from poem.loss_models.linear import chosen_strength, fit_linear
+from poem.loss_models.linear import fit_linear, linear_strength
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,6 @@ class CrossFitted:
 def cross_fit(log: BanditLog, folds: int = 2, *, seed: int = 0, threads: Threads | None = None) -> CrossFitted:
     """Fit one loss model for each fold of the log's units on all other folds."""
     fold, threads = folds_of(log, folds, seed), threads or Threads()
-    strength = chosen_strength(log, seed, threads)
+    strength = linear_strength(log, seed, threads)
     models = [fit_linear(log.take(fold != part), strength, threads) for part in range(folds)]
     return CrossFitted(tuple(models), fold)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, frozen
-from poem.folds import held_out, some_units
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.log import BanditLog
 from poem.loss_models.fitted import LossModel
-from poem.matrix import is_sparse
+from poem.loss_models.held_out import held_out, some_units
+from poem.matrix import mean_square
 from poem.structures import Structure, structure_of
 from poem.structures.packed import packed_zeros
 
@@ -68,11 +68,11 @@ def fit_linear(log: BanditLog, strength: float, threads: Threads) -> LossModel:
     """Fit a linear model to logged losses."""
     centre = float(log.loss.mean())
     products = Products(log, structure_of(log), threads)
-    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
+    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log.X),))
     return LossModel(weights, centre)
 
 
-def chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
+def linear_strength(log: BanditLog, seed: int, threads: Threads) -> float:
     """Return the strength of the least squared error on held-out logged losses."""
     log = some_units(log, seed)
     parts = held_out(log, seed)
@@ -81,7 +81,7 @@ def chosen_strength(log: BanditLog, seed: int, threads: Threads) -> float:
 
 def linear_error(log: BanditLog, parts: Sequence[BoolArray], threads: Threads) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
-    scale = mean_square(log)
+    scale = mean_square(log.X)
     ridges = tuple(strength * scale for strength in STRENGTHS)
     errors = np.sum([_linear_errors(log, held, ridges, threads) for held in parts], axis=0) / np.sum(parts)
     return STRENGTHS[int(np.argmin(errors))], float(min(errors))
@@ -96,13 +96,6 @@ def _linear_errors(log: BanditLog, held: BoolArray, ridges: tuple[float, ...], t
     found = _ridge(products, products.layout.loss - centre, ridges, ROUGH)
     judge = Products(rest, structure, threads)
     return [float(np.sum((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
-
-
-def mean_square(log: BanditLog) -> float:
-    """Return the mean squared norm of a context, with its constant."""
-    X = log.X
-    squares = float((X.data**2).sum()) if is_sparse(X) else float(np.einsum("ij,ij->", X, X))
-    return squares / log.n_contexts + 1.0
 
 
 def _ridge(

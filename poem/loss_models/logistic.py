@@ -13,7 +13,6 @@ from poem.arrays import FloatArray
 from poem.kernel import Threads
 from poem.log import BanditLog
 from poem.loss_models.bounded import BoundedLoss, fit_bounded
-from poem.loss_models.fitted import LossModel
 from poem.loss_models.linear import Products
 from poem.structures import structure_of
 
@@ -42,6 +41,6 @@ class Logistic(BoundedLoss):
         return value, self.products.backward(special.expit(score) - target)
 
 
-def fit_logistic(log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads) -> LossModel:
-    """Fit a logistic regression to losses within bounds; of the model, only its preference is of use."""
-    return LossModel(fit_bounded(Logistic, log, strength, bounds, threads), 0.0)
+def logistic_preference(log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads) -> FloatArray:
+    """Fit a logistic regression to losses within bounds; return the weights (d + 1, k) that prefer a low one."""
+    return -fit_bounded(Logistic, log, strength, bounds, threads)[:, :-1]

@@ -1,7 +1,7 @@
 """The section on how the policy was made: what was tried in training, and what it looks at."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from poem.report.changes import Pull
@@ -12,6 +12,12 @@ from poem.report.verdict import Range
 from poem.report.wording import SPACE, UNKNOWN, counted, cut, significant
 
 MOST_CANDIDATES = 20
+HOW_TO_READ = (
+    "How to read this: a policy counts as better than the log if its gain for sure is above 0, a bound that holds for "
+    "all candidates at once. Of those that pass, the one with the highest likely gain is chosen, a bound for each "
+    "candidate alone that takes the loss model's typical error where the log is silent. If none passes, the logging "
+    "policy is kept, unless nearly all that was logged failed."
+)
 
 
 def origin_section(content: Content) -> Html:
@@ -38,38 +44,21 @@ def _candidates(content: Content) -> Html:
     )
     left = len(ordered) - MOST_CANDIDATES
     more = element("p", f"{counted(left, 'more candidate')} did worse.", class_="note") if left > 0 else NOTHING
+    # Only the safe rule has bounds to choose by.
+    safe = any(not math.isnan(_number(one, "gain_at_least")) for one in ordered)
+    bounds = {"gain_likely": "likely gain", "gain_at_least": "gain for sure"} if safe else {}
     interval = f"95{SPACE}% interval"
-    head = (
-        "candidate",
-        "λ",
-        f"held-out {content.outcome.name}",
-        interval,
-        "gain",
-        "likely gain",
-        "gain for sure",
-        "mean weight",
-    )
-    rows = (_candidate(one, content) for one in ordered[:MOST_CANDIDATES])
-    shown = table("Candidates", head, rows)
-    return joined(element("h3", "Candidates tried"), element("p", intro), shown, more, _bounds_explained(ordered))
-
-
-def _bounds_explained(candidates: Sequence[dict[str, Any]]) -> Html:
-    if all(math.isnan(_number(one, "gain_at_least")) for one in candidates):
-        return NOTHING
-    text = (
-        "How to read this: a policy is better than the log for sure if its gain for sure is above 0. That is the worst "
-        "case, for all candidates at once. Of those that pass, the one with the highest likely gain is chosen: a bound "
-        "for each candidate alone, with the loss model's typical error where the log is silent."
-    )
-    return element("p", text, class_="note")
+    head = ("candidate", "λ", f"held-out {content.outcome.name}", interval, "gain", *bounds.values(), "mean weight")
+    rows = (_candidate(one, content, bounds) for one in ordered[:MOST_CANDIDATES])
+    note = element("p", HOW_TO_READ, class_="note") if safe else NOTHING
+    return joined(element("h3", "Candidates tried"), element("p", intro), table("Candidates", head, rows), more, note)
 
 
 def _rank(one: dict[str, Any]) -> tuple[bool, float]:
-    return not one.get("chosen"), -_number(one, "gain_likely", -math.inf)
+    return not one.get("chosen"), -_number(one, "gain_likely", _number(one, "gain", -math.inf))
 
 
-def _candidate(one: dict[str, Any], content: Content) -> Html:
+def _candidate(one: dict[str, Any], content: Content, bounds: Iterable[str]) -> Html:
     show = content.decimals.show
     found = Range(*(_number(one, name) for name in ("validation", "validation_low", "validation_high")))
     found = found.times(content.outcome.sign)
@@ -80,8 +69,7 @@ def _candidate(one: dict[str, Any], content: Content) -> Html:
         show(found.value),
         ends(found, content),
         show(_number(one, "gain"), signed=True),
-        show(_number(one, "gain_likely"), signed=True),
-        show(_number(one, "gain_at_least"), signed=True),
+        *(show(_number(one, name), signed=True) for name in bounds),
         significant(_number(one, "mean_weight")),
     )
     return row(cells, "chosen" if one.get("chosen") else None)

@@ -1,0 +1,75 @@
+"""Label sets of one's own for the benchmarks: written, found and read back, and refused before anything is run."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from benchmarks import best_policy, other_sets
+
+
+@pytest.fixture
+def own_set(tmp_path):
+    """Nine rows of which one has no label, and one no feature."""
+    rng = np.random.default_rng(0)
+    X, y = np.round(rng.normal(size=(9, 4)), 3), rng.integers(0, 2, (9, 3))
+    y[2], X[3] = 0, 0.0
+    other_sets.write(tmp_path, "mine", sp.csr_array(X), y, np.arange(6), np.arange(6, 9))
+    return tmp_path, X, y
+
+
+def test_a_set_is_read_back_as_it_was_written(own_set):
+    folder, X, y = own_set
+    found = best_policy.load("mine", folder)
+    np.testing.assert_array_equal(np.vstack([found.X_train.toarray(), found.X_test.toarray()]), X)
+    np.testing.assert_array_equal(np.vstack([found.y_train, found.y_test]), y)
+
+
+def test_a_set_is_found_where_the_environment_says(own_set, monkeypatch):
+    monkeypatch.setenv("POEM_DATA", str(own_set[0]))
+    assert best_policy.load("mine", None).X_train.shape == (6, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--datasets mine,yours", "yours is none of scene, yeast, tmc, lyrl, and there is no file"),
+        ("--datasets mine --losses hamming,f2", "--losses: there is no f2; choose from hamming, zero-one, f1"),
+        ("--datasets mine --methods Default", "--methods: there is no Default; choose from h0, default, POEM"),
+        ("--datasets mine --first-run -1", "--first-run must be at least 0"),
+        ("--datasets mine --runs 0", "--runs at least 1"),
+        ("--datasets mine --out nowhere/runs.csv", "nowhere is not a folder"),
+        ("--datasets mine --data nowhere", "nowhere is not a folder"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(own_set, options, said, monkeypatch, capsys):
+    monkeypatch.chdir(own_set[0])
+    monkeypatch.setattr("sys.argv", ["best_policy", "--data", ".", *options.split()])
+    with pytest.raises(SystemExit) as stopped:
+        best_policy.main()
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not list(own_set[0].glob("*.csv"))
+
+
+def test_a_run_is_done_once(own_set, monkeypatch, capsys):
+    monkeypatch.chdir(own_set[0])
+    words = "--data . --datasets mine --losses zero-one --methods h0,skyline --first-run 3 --runs 2 --out runs.csv"
+    monkeypatch.setattr("sys.argv", ["best_policy", *words.split()])
+    best_policy.main()
+    assert "2/2: mine, zero-one, run 4" in capsys.readouterr().err
+    best_policy.main()
+    assert capsys.readouterr().err == ""
+    assert [(row["run"], row["method"]) for row in best_policy.read(own_set[0] / "runs.csv")] == [
+        ("3", "h0"),
+        ("4", "h0"),
+    ]
+
+
+def test_raw_files_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["other_sets", "--raw", str(tmp_path), "--out", str(tmp_path / "sets")])
+    with pytest.raises(SystemExit) as stopped:
+        other_sets.main()
+    assert stopped.value.code == 1
+    shown = capsys.readouterr().err
+    assert "emotions.tab" in shown
+    assert "reuters-021.json" in shown
