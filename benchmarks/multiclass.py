@@ -258,8 +258,8 @@ def about(seeds: range) -> str:
     """Say what the figures are."""
     return (
         f"Mean ± standard error over the seeds {seeds[0]} to {seeds[-1]}; negative differences are in favour of the "
-        f"default. Vowpal Wabbit's settings are the best of {len(RATES) * len(PASSES) * len(LEAST_COSTS)} by these very "
-        "test losses, which favours it."
+        f"default. Vowpal Wabbit's settings are the best of {len(RATES) * len(PASSES) * len(LEAST_COSTS)} by these "
+        "very test losses, which favours it."
     )
 
 
