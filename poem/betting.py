@@ -5,9 +5,9 @@ c of a capital of 1 that their mean per row exceeds m has, after all units,
 
     W(m) = mean over c of Π (1 − c·sᵤ + c·(tᵤ − floor·sizeᵤ) / ((m − floor)·largest size)),   sᵤ = sizeᵤ / largest size.
 
-If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W falls
-with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Each factor is linear in tᵤ, so that
-the same holds if units differ: the bound is then on the average of their means, given their sizes (log(1 + x) ≤ x).
+If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α
+(Ville, 1939). W falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Each factor
+is linear in tᵤ, so that the same holds if units differ: the bound is then on the average of their means, given their sizes (log(1 + x) ≤ x).
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import FloatArray, frozen
+from poem.arrays import FloatArray, IntArray, frozen
 from poem.kernel import kernel
 
 LARGEST_SHARE = 0.95  # of the capital that a bet may stake
@@ -62,6 +62,12 @@ def best_share(spread: float, units: float, alpha: float) -> float:
     return float(np.sqrt(2.0 * np.log(1.0 / alpha) / max(units, 1.0)) / max(spread, 1e-9))
 
 
+def growth(terms: FloatArray, floor: float, sizes: FloatArray) -> float:
+    """Return how fast the best stake would have made the capital grow, per unit, in bets that the mean exceeds 0."""
+    above, sizes = _scaled(terms, floor, sizes)
+    return max(_log_wealth(above, sizes, share, share / -floor) for share in Bets.everywhere(1e-3).share) / len(terms)
+
+
 def log_capital(terms: FloatArray, floor: float, mean: float, bets: Bets, sizes: FloatArray | None = None) -> float:
     """Return log W(m) of betting that the mean per row exceeds ``mean``."""
     above, sizes = _scaled(terms, floor, sizes)
@@ -102,7 +108,7 @@ def lower_bound(terms: FloatArray, floor: float, alpha: float, bets: Bets, sizes
 
 def pilot_bets(
     terms: FloatArray, floor: float, alpha: float, rng: Generator, sizes: FloatArray | None = None
-) -> tuple[Bets, FloatArray]:
+) -> tuple[Bets, IntArray]:
     """Return stakes that a few of the units set, and the positions of the others, which alone may be bet on."""
     units = len(terms)
     order = rng.permutation(units)
@@ -143,4 +149,4 @@ def _log_wealth(above: FloatArray, sizes: FloatArray, share: float, slope: float
         if product > 1e100 or product < 1e-100:
             total += np.log(product)
             product = 1.0
-    return total + np.log(product)
+    return float(total + np.log(product))
