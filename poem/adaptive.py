@@ -1,13 +1,13 @@
 """Did the logging policy learn while it logged? Propensities that change with time, and that follow past rewards.
 
-A policy that does not learn gives the same context and output the same propensity, whatever happened before. What is left of
-log p and of the reward once the context and the output are accounted for, e and ρ, are then as much alike with rows before
-as with rows after. A policy that learns knows the past and not the future:
+A policy that does not learn gives the same context and output the same propensity, whatever happened before. Let e and
+ρ be what the context and the output leave unexplained of log p and of the reward. Without learning, e goes with the ρ
+of earlier rows as much as with the ρ of later rows. A policy that learns knows the past and not the future:
 
     D = Σᵢ eᵢ wᵢ (Σ over earlier rows j of k(i, j)·ρⱼ) − the same with later rows,
 
 where k(i, j) = (1[yᵢ = yⱼ] − 1/K)·(1 + x̃ᵢ·x̃ⱼ) says how much row j tells about the decision of row i. D is linear in ρ,
-D = Σⱼ cⱼρⱼ, and swapping the order of time changes its sign: its mean is 0 for every policy that does not learn, however
+D = Σⱼ cⱼρⱼ, and changes its sign if time runs backwards: its mean is 0 for every policy that does not learn, however
 poorly e and ρ are modelled.
 """
 
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse, special
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.log import BanditLog
-from poem.matrix import Matrix, is_sparse
+from poem.matrix import Matrix, compact, is_sparse
 
 LEAST_ROWS = 100  # below which nothing can be told
-MOST_ROWS = 200_000  # the earliest rows, which are enough
+MOST_ROWS = 100_000  # the earliest rows, which are enough
 MOST_FEATURES = 8  # that stand for the context
 ROWS_PER_FEATURE = 20  # of each output
 FOLLOWS = 0.01  # how often a policy that does not learn may be called one that does …
@@ -73,8 +73,8 @@ def adapts(log: BanditLog) -> Adaptation:
 class _Rows:
     """Rows in the order of time.
 
-    ``log_p`` is what the context and the output leave of log p, ``noise`` what they leave of the reward, which a learner cannot
-    help following, and ``reward`` the whole reward less its mean, which is what it is after.
+    ``log_p`` is what the context and the output leave unexplained of log p, ``noise`` what they leave of the reward,
+    and ``reward`` the whole reward less its mean.
     ``features`` are 1 and some features of the context, ``counts`` the rows of each output.
     """
 
@@ -105,23 +105,18 @@ class _Rows:
 
 def _features(X: Matrix, code: IntArray, log_p: FloatArray, most: int) -> FloatArray:
     """Return 1 and the features, standardised, that go most with log p among the rows of an output."""
-    n = X.shape[0]
+    _, X = compact(X)
     columns = _telling(X, code, log_p)[: min(most, MOST_FEATURES)]
     values = X[:, columns].toarray() if is_sparse(X) else X[:, columns]
     spread = values.std(axis=0)
     there = spread > 1e-12
     values = (values[:, there] - values[:, there].mean(axis=0)) / spread[there]
-    return np.column_stack([np.ones(n), values])
+    return np.column_stack([np.ones(len(code)), values])
 
 
 def _telling(X: Matrix, code: IntArray, log_p: FloatArray) -> IntArray:
     """Return the columns of X that vary, from the one that goes most with log p among the rows of an output."""
     n = X.shape[0]
-    if is_sparse(X):  # there may be far more columns than occur
-        columns = np.unique(X.indices).astype(np.int64)
-        X = sparse.csr_array((X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(n, len(columns)))
-    else:
-        columns = np.arange(X.shape[1])
     outputs = sparse.csr_array((np.ones(n), (code, np.arange(n))))
     counts = np.bincount(code)
     centred = outputs * (log_p - (outputs @ log_p / counts)[code])
@@ -131,7 +126,7 @@ def _telling(X: Matrix, code: IntArray, log_p: FloatArray) -> IntArray:
     together = together.toarray() if is_sparse(together) else together
     score = (together**2 / counts[:, None]).sum(axis=0) / np.maximum(squares, 1e-300)
     score[squares <= 1e-12 * (squares + mean**2)] = -1.0
-    return np.asarray(columns[np.argsort(-score, kind="stable")[: int((score >= 0.0).sum())]])
+    return np.argsort(-score, kind="stable")[: int((score >= 0.0).sum())]
 
 
 def _left_over(values: FloatArray, code: IntArray, counts: IntArray, features: FloatArray) -> FloatArray:
@@ -158,9 +153,9 @@ def _follows(rows: _Rows) -> float:
 def _two_tails(rows: _Rows, features: FloatArray) -> tuple[float, float]:
     """Return the p-values of D with the reward's noise and with the whole reward.
 
-    With the noise, which does not depend on log p, the variance of D = Σ cⱼρⱼ is Σ cⱼ²ρⱼ². The whole reward may well go with
-    it: that of a good policy that does not learn does. So the variance is then at most the sum of the squares of what D loses
-    with each row (Efron and Stein): both what it tells, cⱼρⱼ, and what it is told.
+    Noise does not depend on log p: then the variance of D = Σ cⱼρⱼ is Σ cⱼ²ρⱼ². The whole reward does, under any good
+    policy. Then the variance is at most the sum of the squares of what D loses with each row (Efron and Stein): what
+    the row tells others, cⱼρⱼ, and what it is told.
     """
     pairs = _Pairs.of(rows, features)
     told = pairs.told()
@@ -170,7 +165,7 @@ def _two_tails(rows: _Rows, features: FloatArray) -> tuple[float, float]:
     return _upper_tail(noise.sum(), noise), _upper_tail(whole.sum(), lost)
 
 
-def _upper_tail(total: float, terms: FloatArray) -> float:
+def _upper_tail(total: float, terms: AnyArray) -> float:
     size = float(np.sqrt(terms @ terms))
     return float(special.ndtr(-total / size)) if size > 0.0 else 1.0
 
@@ -233,7 +228,7 @@ class _Pairs:
 def _changes(rows: _Rows) -> float:
     """Return how often log p goes so much with time if nothing changes.
 
-    For each output and feature f, Σ e·f·(time − mean time) has the mean 0; the least likely of them counts (Bonferroni).
+    For each output and feature f, Σ e·f·(time − mean time) has the mean 0; the least likely one counts (Bonferroni).
     """
     n, width = rows.features.shape
     rank = np.arange(n) / n
@@ -247,7 +242,7 @@ def _changes(rows: _Rows) -> float:
         total, squares = np.bincount(code_of, added), np.bincount(code_of, added * added)
         z = np.abs(total) / np.sqrt(np.maximum(squares, 1e-300))
         p_values.append(float(2.0 * special.ndtr(-z[often].max(initial=0.0))))
-    return min(1.0, width * int(often.sum()) * min(p_values))
+    return float(min(1.0, width * int(often.sum()) * min(p_values)))
 
 
 def _pairs(rows: _Rows) -> tuple[IntArray, IntArray]:

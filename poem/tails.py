@@ -43,7 +43,10 @@ class Tail:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Few rows far from all others: ``rows`` beyond ``limit``, with ``share`` of the mean (of the variance, if signs differ)."""
+    """Few rows far from all others.
+
+    ``rows`` are beyond ``limit`` and have ``share`` of the mean, or of the variance if losses differ in sign.
+    """
 
     rows: BoolArray
     limit: float

@@ -6,7 +6,7 @@ from poem.adaptive import Adaptation, adapts
 from poem.health.facts import Facts
 from poem.health.finding import Finding, p_value
 
-__all__ = ["Adaptation", "adapts", "adaptation"]
+__all__ = ["Adaptation", "adaptation", "adapts"]
 
 NO_TIMES = (
     "Rows have no times: they are taken in the order of the file; if that is not their order, name it (time=, --time)."

@@ -195,17 +195,18 @@ def loss(facts: Facts) -> Iterator[Finding]:
 
 
 def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
-    """Say whether a few rows are far from all others, or a tail is heavy: then the log does not show how bad it can get."""
+    """Say whether a few rows are far from all others, or a tail is heavy: worse may come than the log shows."""
     loss, sign = facts.log.loss, 1.0 if word == "loss" else -1.0
     few = extremes(loss)
     if few is not None:
         count = int(few.rows.sum())
         row = int(np.argmax(np.where(few.rows, np.abs(loss - np.median(loss)), -1.0)))
         beyond = "above" if (few.side == "upper") == (word == "loss") else "below"
+        share = f"{percent(count / len(loss))} of the rows make up {percent(few.share)}"
         text = (
-            f"{counted(count, 'row')} {'has' if count == 1 else 'have'} a {word} {beyond} {sign * few.limit:.3g} (the farthest: "
-            f"{sign * loss[row]:.4g}, {facts.place(row)}): {percent(count / len(loss))} of the rows make up "
-            f"{percent(few.share)} of {'the mean' if few.of_mean else 'the variance'}"
+            f"{counted(count, 'row')} {'has' if count == 1 else 'have'} a {word} {beyond} {sign * few.limit:.3g} "
+            f"(the farthest: {sign * loss[row]:.4g}, {facts.place(row)}): {share} of "
+            f"{'the mean' if few.of_mean else 'the variance'}"
         )
         advice = f"If they are mistakes, mend them. If not, {_bounds(word)}: others may be rarer and worse still."
         yield Finding("loss", "outliers", few.share, "with care", text, advice)
@@ -213,7 +214,8 @@ def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
     tail = heavy_tail(loss)
     if tail.heavy:
         size = "large" if (tail.side == "upper") == (word == "loss") else "small"
-        text = f"{size} {_plural(word)} have a heavy tail (Pareto shape {tail.k:.2g}): the log does not show how far they go"
+        shape = f"a heavy tail (Pareto shape {tail.k:.2g})"
+        text = f"{size} {_plural(word)} have {shape}: the log does not show how far they go"
         cap = f"{'cap' if size == 'large' else 'cut off'} the {word} at {sign * tail.cap:.3g}"
         advice = (
             f"{_bounds(word).capitalize()}, or {cap}, which changes the mean distance from the median by 5{SPACE}%."

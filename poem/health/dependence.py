@@ -8,7 +8,7 @@ from scipy.sparse.linalg import lsqr
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import Finding, Verdict, counted, percent
-from poem.matrix import is_sparse
+from poem.matrix import compact, is_sparse
 
 MANY_EQUAL = 0.01  # the share of rows above which duplicates are no accident
 SURELY = 4.0  # standard errors above what chance explains
@@ -105,8 +105,8 @@ def _no_groups(facts: Facts, units: int) -> Iterator[Finding]:
             "independent, but rows of one context are more alike than their features explain"
         )
         advice = (
-            "If rows of one context are of the same user or session, name it (group=, --group): intervals are far too narrow "
-            "otherwise."
+            "If rows of one context are of the same user or session, name it (group=, --group): intervals are too "
+            "narrow otherwise."
         )
         yield Finding("groups", "groups", None, "with care", text, advice)
         return
@@ -119,9 +119,10 @@ def _alike(facts: Facts) -> bool:
 
     Of residuals r that are independent, Σ rᵢrⱼ over all pairs of a context has the mean 0 and the variance Σ rᵢ²rⱼ².
     """
-    order = np.argsort(facts.context, kind="stable")[:LOOKED_AT]  # whole contexts, but for the last one, at random
-    context = facts.context[order]
-    left = _residual(facts, order)
+    until = int(np.searchsorted(np.cumsum(np.bincount(facts.context)), LOOKED_AT)) + 1
+    rows = np.flatnonzero(facts.context < until)[:LOOKED_AT]  # contexts are numbered by their hash: at random
+    context = facts.context[rows]
+    left = _residual(facts, rows)
     first, second = np.bincount(context, left), np.bincount(context, left * left)
     fourth = np.bincount(context, left**4)
     pairs = float((first * first - second).sum())
@@ -135,7 +136,7 @@ def _residual(facts: Facts, rows: IntArray) -> FloatArray:
     loss, code = log.loss[rows], facts.code[rows]
     counts = np.maximum(np.bincount(code), 1)
     left = loss - (np.bincount(code, loss) / counts)[code]
-    X = log.X[log.context[rows]]
+    _, X = compact(log.X[log.context[rows]])
     if not is_sparse(X):
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     return np.asarray(left - X @ lsqr(X, left, damp=1.0, iter_lim=STEPS)[0])

@@ -240,8 +240,8 @@ def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iter
         worst = low[np.argmin(means.mean[low] / means.due[low])]
         name = facts.name_of(int(checked.names[means.outputs[worst]]))
         parts.append(
-            f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some contexts: "
-            f"{name} is missing in about {percent(1.0 - means.mean[worst] / means.due[worst])} of them"
+            f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some "
+            f"contexts: {name} is missing in about {percent(1.0 - means.mean[worst] / means.due[worst])} of them"
         )
     advice = (
         "If outputs are not always available, log the candidates, and never let a policy choose others; if they are, "

@@ -9,7 +9,7 @@ from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts
 from poem.health.finding import Finding, percent
 from poem.log import BanditLog
-from poem.matrix import is_sparse
+from poem.matrix import compact, is_sparse
 
 SURE = 0.99  # a propensity from which a choice counts as no choice
 CERTAIN = -1e-9  # log p above which p is 1
@@ -51,8 +51,8 @@ def _unexplored(facts: Facts, certain: BoolArray, sure: BoolArray) -> Finding:
     text = f"{percent(share)} of the rows have {what}: {chosen}{_where(facts.log, sure)}"
     tried = "Nothing else" if exact == share else "Next to nothing else"
     advice = (
-        f"{tried} was tried there: a policy that decides otherwise there cannot be judged. Keep to what was logged there, or "
-        "explore there as well."
+        f"{tried} was tried there: a policy that decides otherwise there cannot be judged. Keep to what was logged "
+        "there, or explore there as well."
     )
     return Finding("support", "determinism", share, "with care", text, advice)
 
@@ -101,17 +101,11 @@ def _columns(log: BanditLog, rows: IntArray, wanted: BoolArray) -> tuple[IntArra
         gap = np.abs(X[wanted].mean(axis=0) - X[~wanted].mean(axis=0)) / np.maximum(X.std(axis=0), 1e-300)
         columns = np.argsort(-gap, kind="stable")[:COLUMNS]
         return columns, X[:, columns]
-    occurring, number = np.unique(X.indices, return_inverse=True)
-    row = np.repeat(np.arange(len(rows)), np.diff(X.indptr))
-    inside = np.bincount(number[wanted[row]], minlength=len(occurring)) / wanted.sum()
-    outside = np.bincount(number[~wanted[row]], minlength=len(occurring)) / (~wanted).sum()
-    best = np.argsort(-np.abs(inside - outside), kind="stable")[:COLUMNS]
-    place = np.full(len(occurring), -1)
-    place[best] = np.arange(len(best))
-    values = np.zeros((len(rows), len(best)))
-    kept = place[number] >= 0
-    values[row[kept], place[number[kept]]] = X.data[kept]
-    return occurring[best].astype(np.int64), values
+    occurring, X = compact(X)
+    inside, outside = (np.bincount(X[part].indices, minlength=len(occurring)) for part in (wanted, ~wanted))
+    gap = np.abs(inside / wanted.sum() - outside / (~wanted).sum())
+    best = np.argsort(-gap, kind="stable")[:COLUMNS]
+    return occurring[best], X[:, best].toarray()
 
 
 def _region(values: FloatArray, wanted: BoolArray) -> Sequence[_Condition]:
