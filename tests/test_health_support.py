@@ -1,4 +1,4 @@
-"""Regions without exploration, adaptive loggers, heavy tails and repeated contexts are found, and only where they are."""
+"""Regions without exploration, adaptive loggers, heavy tails, repeated contexts: found, and only where they are."""
 
 import numpy as np
 import pytest
