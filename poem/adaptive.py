@@ -103,10 +103,20 @@ class _Rows:
 # ---- what the context and the output explain --------------------------------------------------------
 
 
-def _features(X: Matrix, code: IntArray, log_p: FloatArray, most: int) -> FloatArray:
-    """Return 1 and the features, standardised, that go most with log p among the rows of an output."""
+def unexplained(X: Matrix, code: IntArray, values: FloatArray) -> FloatArray:
+    """Return what is left of values after a linear function of the most telling features, one for each output.
+
+    ``code`` numbers the outputs that occur from 0.
+    """
+    counts = np.bincount(code).astype(np.int64)
+    features = _features(X, code, values, len(code) // (ROWS_PER_FEATURE * len(counts)))
+    return _left_over(values, code, counts, features)
+
+
+def _features(X: Matrix, code: IntArray, target: FloatArray, most: int) -> FloatArray:
+    """Return 1 and the features, standardised, that go most with the target among the rows of an output."""
     _, X = compact(X)
-    columns = _telling(X, code, log_p)[: min(most, MOST_FEATURES)]
+    columns = _telling(X, code, target)[: min(most, MOST_FEATURES)]
     values = X[:, columns].toarray() if is_sparse(X) else X[:, columns]
     spread = values.std(axis=0)
     there = spread > 1e-12
@@ -114,12 +124,12 @@ def _features(X: Matrix, code: IntArray, log_p: FloatArray, most: int) -> FloatA
     return np.column_stack([np.ones(len(code)), values])
 
 
-def _telling(X: Matrix, code: IntArray, log_p: FloatArray) -> IntArray:
-    """Return the columns of X that vary, from the one that goes most with log p among the rows of an output."""
+def _telling(X: Matrix, code: IntArray, target: FloatArray) -> IntArray:
+    """Return the columns of X that vary, from the one that goes most with the target among the rows of an output."""
     n = X.shape[0]
     outputs = sparse.csr_array((np.ones(n), (code, np.arange(n))))
     counts = np.bincount(code)
-    centred = outputs * (log_p - (outputs @ log_p / counts)[code])
+    centred = outputs * (target - (outputs @ target / counts)[code])
     mean = np.asarray(X.sum(axis=0)).ravel() / n
     squares = np.asarray((X * X).sum(axis=0)).ravel() / n - mean**2
     together = centred @ X

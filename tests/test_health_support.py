@@ -263,3 +263,8 @@ def test_contexts_that_are_stored_once_are_units_already():
     finding = inspect(users(0, 0.5)[0].deduplicated()).of("groups")
     assert finding.verdict == "fit"
     assert "50 contexts, not the rows" in finding.text
+
+
+def test_losses_that_depend_on_contexts_as_features_say_are_no_users():
+    for seed in range(20):
+        assert inspect(static(seed, "softmax", contexts=20)).of("groups").verdict == "fit"

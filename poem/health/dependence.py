@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse.linalg import lsqr
 
+from poem.adaptive import unexplained
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import Finding, Verdict, counted, percent
@@ -131,12 +132,11 @@ def _alike(facts: Facts) -> bool:
 
 
 def _residual(facts: Facts, rows: IntArray) -> FloatArray:
-    """Return the loss less what its output, and the features of its context, explain."""
+    """Return the loss less what features explain: all of them, and some of them for each output."""
     log = facts.log
-    loss, code = log.loss[rows], facts.code[rows]
-    counts = np.maximum(np.bincount(code), 1)
-    left = loss - (np.bincount(code, loss) / counts)[code]
+    loss = log.loss[rows] - log.loss[rows].mean()
     _, X = compact(log.X[log.context[rows]])
     if not is_sparse(X):
         X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
-    return np.asarray(left - X @ lsqr(X, left, damp=1.0, iter_lim=STEPS)[0])
+    left = loss - X @ lsqr(X, loss, damp=1.0, iter_lim=STEPS)[0]
+    return unexplained(X, numbered(facts.code[rows]), left)
