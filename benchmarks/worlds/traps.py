@@ -6,6 +6,7 @@ from benchmarks.worlds.world import Draw, World, at, choose, constant, softmax, 
 from poem.arrays import FloatArray, IntArray
 
 RULE = 0.52  # the logger explores where x0 is below
+NOISE = 0.2  # of the rule's losses
 CATASTROPHE = 50.0
 WORSE = 0.8  # what the alternatives cost in addition where the logger never tries them
 
@@ -13,17 +14,38 @@ WORSE = 0.8  # what the alternatives cost in addition where the logger never tri
 def rule(n: int, rng: np.random.Generator) -> Draw:
     """A business rule: class 0 always where x0 > 0.52, and the alternatives are 0.8 worse there.
 
-    Elsewhere class 1 is the better the larger x0, so that a linear model promises much beyond the rule. The best policy
-    gains 0.05 per explored context over class 0, and the logger wastes 0.3 · 0.218 on class 2: together 0.06 per row.
+    Elsewhere class 1 is better, and nothing says that it is not so beyond the rule. The logger takes it in 30 % of the
+    explored rows; always taking it there would gain 0.06 per row of the log. The noise is small.
+    """
+    draw = _everywhere_better(0.4, n, rng)
+    return Draw(draw.X, draw.P, draw.L, draw.y, at(draw.L, draw.y) + rng.uniform(-NOISE, NOISE, n))
+
+
+def rule_yes_no(n: int, rng: np.random.Generator) -> Draw:
+    """The same rule with losses of 0 or 1."""
+    return _everywhere_better(0.2, n, rng)
+
+
+def _everywhere_better(usual: float, n: int, rng: np.random.Generator) -> Draw:
+    X = rng.random((n, 3))
+    better = 0.06 / RULE / 0.7
+    return _ruled(X, X[:, 0] <= RULE, constant(n, usual, usual - better, usual), (0.4, 0.3, 0.3), rng)
+
+
+def rule_sloped(n: int, rng: np.random.Generator) -> Draw:
+    """The same rule; elsewhere class 1 is the better the larger x0, so that a linear model promises much beyond.
+
+    The best policy gains 0.05 per explored context over class 0, and the logger wastes 0.3 · 0.218 on class 2: together
+    0.06 per row.
     """
     X = rng.random((n, 3))
-    explored = X[:, 0] <= RULE
     falling = 0.2 + 0.2 * (1.0 - 2.0 * X[:, 0] / RULE)
     wasted = (0.06 / RULE - 0.05) / 0.3
-    return _ruled(X, explored, np.c_[np.full(n, 0.2), falling, np.full(n, 0.2 + wasted)], (0.4, 0.3, 0.3), rng)
+    L = np.c_[np.full(n, 0.2), falling, np.full(n, 0.2 + wasted)]
+    return _ruled(X, X[:, 0] <= RULE, L, (0.4, 0.3, 0.3), rng)
 
 
-def rule_flat(n: int, rng: np.random.Generator) -> Draw:
+def rule_turning(n: int, rng: np.random.Generator) -> Draw:
     """The same rule; elsewhere x1 says which alternative is better by 0.06 / 0.52, at any x0."""
     X = rng.random((n, 3))
     turn = np.where(X[:, 1] > 0.5, 1.0, -1.0) * 0.06 / RULE
@@ -35,12 +57,11 @@ def rule_flat(n: int, rng: np.random.Generator) -> Draw:
 def corner(n: int, rng: np.random.Generator) -> Draw:
     """A rule over two features: class 0 always where x0 > 0 and x1 > 0, where all else is 0.8 worse.
 
-    Elsewhere class 1 is the better the larger x0 + x1.
+    Elsewhere class 1 is better by 0.15, and no single feature tells where the rule begins.
     """
     X = rng.uniform(-1.0, 1.0, size=(n, 3))
     explored = (X[:, 0] <= 0.0) | (X[:, 1] <= 0.0)
-    L = np.c_[np.full(n, 0.2), 0.2 - 0.15 * (X[:, 0] + X[:, 1]).clip(-1.0, 1.0), np.full(n, 0.3)]
-    return _ruled(X, explored, L, (0.4, 0.3, 0.3), rng)
+    return _ruled(X, explored, constant(n, 0.2, 0.05, 0.3), (0.4, 0.3, 0.3), rng)
 
 
 def _ruled(
@@ -135,8 +156,11 @@ def _shared(X: FloatArray, unit: IntArray, rng: np.random.Generator, **more: Int
 
 
 TRAPS = (
-    World("rule", rule),
-    World("rule-flat", rule_flat),
+    World("rule", rule, options={"loss_bounds": (0.0, 1.4)}),
+    World("rule-data", rule, promised=False),
+    World("rule-yes-no", rule_yes_no),
+    World("rule-sloped", rule_sloped),
+    World("rule-turning", rule_turning),
     World("corner", corner),
     World("catastrophes", catastrophes, options={"loss_bounds": (0.0, CATASTROPHE + 1.0)}),
     World("catastrophes-data", catastrophes, promised=False),
