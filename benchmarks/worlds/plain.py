@@ -1,9 +1,12 @@
 """Worlds where nothing is wrong: there is a gain to find, or there is none at all."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.worlds.world import Draw, World, at, choose, constant, epsilon_greedy, softmax, weights, yes_no
 from poem.arrays import FloatArray
+
+BoolArray = NDArray[np.bool_]
 
 NULL = 0.5  # the loss of every class where all are equal
 
@@ -96,10 +99,20 @@ def eligibility(n: int, rng: np.random.Generator) -> Draw:
     """
     X = rng.normal(size=(n, 3))
     eligible = np.c_[np.ones(n, dtype=bool), rng.random((n, 4)) < 0.6]
+    return _eligible(X, np.c_[X, eligible[:, 1:]], eligible, rng)
+
+
+def eligibility_hidden(n: int, rng: np.random.Generator) -> Draw:
+    """The same, but what is eligible follows from products of features, which no linear policy can tell."""
+    X = rng.normal(size=(n, 3))
+    x, y, z = (X > 0.0).T
+    return _eligible(X, X, np.c_[np.ones(n, dtype=bool), x ^ y, y ^ z, x ^ z, ~(x ^ y ^ z)], rng)
+
+
+def _eligible(X: FloatArray, seen: FloatArray, eligible: BoolArray, rng: np.random.Generator) -> Draw:
     true = weights("eligibility", 3, 5)
     P = softmax(np.where(eligible, 0.3 * X @ true, -np.inf))
-    L = np.where(eligible, 0.7 * _probability(-X @ true), 1.0)
-    return yes_no(np.c_[X, eligible[:, 1:]], P, L, rng)
+    return yes_no(seen, P, np.where(eligible, 0.7 * _probability(-X @ true), 1.0), rng)
 
 
 def _probability(scores: FloatArray) -> FloatArray:
@@ -120,4 +133,5 @@ PLAIN = (
     World("drift", drift),
     World("nonlinear", nonlinear),
     World("eligibility", eligibility),
+    World("eligibility-hidden", eligibility_hidden),
 )
