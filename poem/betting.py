@@ -5,9 +5,9 @@ c of a capital of 1 that their mean per row exceeds m has, after all units,
 
     W(m) = mean over c of Π (1 − c·sᵤ + c·(tᵤ − floor·sizeᵤ) / ((m − floor)·largest size)),   sᵤ = sizeᵤ / largest size.
 
-If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α
-(Ville, 1939). W falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Each factor
-is linear in tᵤ, so that the same holds if units differ: the bound is then on the average of their means, given their sizes (log(1 + x) ≤ x).
+If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W
+falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. As log(1 + x) ≤ x, the same
+holds if units differ: the bound is then on the average of their means, given their sizes.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,8 @@
 """A certificate: a lower bound on how much better one policy is than what was logged, from rows that it never saw."""
 
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -45,7 +47,7 @@ def forecast(terms: FloatArray, units: IntArray) -> Forecast:
     largest = float(sizes.max())
     best = Forecast(0, -np.inf, 1.0, largest)
     for cap, column in enumerate(terms.T):
-        floor, sums = floor_of(CAPS[cap]), np.bincount(units, weights=column)
+        floor, sums = floor_of(CAPS[cap]), _sums(units, column)
         speed = growth(sums, floor, sizes)
         if speed > best.growth:
             best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)
@@ -64,8 +66,8 @@ class Certificate:
         Whether ``gain_at_least`` is above 0, and nothing stands against it.
     confidence : float
     gain_at_least : float
-        A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (at a confidence of
-        95 %), for any number of rows and any distribution of losses and weights.
+        A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
+        confidence of 95 %), for any number of rows and any distribution of losses and weights.
     gain : float
         The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
     interval : (float, float)
@@ -94,6 +96,22 @@ class Certificate:
     conditions: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; None stands for what is unbounded."""
+        return {
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "gain_at_least": finite(self.gain_at_least),
+            "gain": finite(self.gain),
+            "interval": [finite(end) for end in self.interval],
+            "logged": self.logged,
+            "rows": self.rows,
+            "units": self.units,
+            "units_needed": finite(self.units_needed),
+            "conditions": list(self.conditions),
+            "objections": list(self.objections),
+        }
+
     @property
     def certified(self) -> bool:
         """Whether the policy is better than what was logged, with the wanted confidence."""
@@ -116,7 +134,7 @@ class Evidence:
         alpha, cap = 1.0 - confidence, min(foreseen.cap, self.terms.shape[1] - 1)
         sizes = np.bincount(self.units).astype(np.float64)
         column, floor = self.terms[:, cap], floor_of(CAPS[cap])
-        sums = np.bincount(self.units, weights=column)
+        sums = _sums(self.units, column)
         bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
         value, stderr = float(column.mean()), standard_error(Terms(column).by_unit(self.units).shares())
         reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
@@ -137,14 +155,23 @@ class Evidence:
 
     def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
         """Weights have a mean of at most 1 if propensities are right, whatever the policy."""
-        weights = np.bincount(self.units, weights=self.ratio)
+        weights = _sums(self.units, self.ratio)
         least = lower_bound(weights, 0.0, WRONG, Bets.everywhere(), sizes)
         if least <= 1.0:
             return ()
         return (
-            f"the propensities cannot be right: the mean weight is above {least:.3g} with {1.0 - WRONG:.1%} confidence, "
-            "and no policy has one above 1",
+            f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
+            f"{1.0 - WRONG:.1%}, and no policy has one above 1",
         )
+
+
+def finite(value: Any) -> Any:
+    """Return what JSON can hold: None for what is unbounded."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _sums(units: IntArray, values: FloatArray) -> FloatArray:
+    return np.bincount(units, weights=values).astype(np.float64)
 
 
 def unlucky(value: float, stderr: float, bound: float) -> float:

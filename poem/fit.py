@@ -61,6 +61,7 @@ def fit(
     confidence: float = 0.95,
     start: Policy | FlooredPolicy | FloatArray | None = None,
     logging_policy: Policy | FlooredPolicy | None = None,
+    certify: bool = True,
     refit: bool = False,
     imitate: bool = False,
     guard: bool = True,
@@ -73,9 +74,9 @@ def fit(
     """Learn a policy from a log, and certify on fresh rows that it is better than what was logged.
 
     By default, candidates of several learners compete on the first units of the log, in five folds. The best of them is
-    learnt again from all of these rows and then certified on units that nothing has seen: a lower bound on its gain
-    that holds for any number of rows, if propensities and loss bounds are right and units are independent (or rows are in
-    order of time). If the bound is not above 0, you get the logging policy back if you passed it, and else no policy.
+    learnt again from all of these rows and then certified on units that nothing has seen, by a lower bound on its gain.
+    The bound holds for any number of rows, if propensities and loss bounds are right and units are independent (or rows
+    are in the order of time). If it is not above 0, you get the logging policy back if you passed it, else no policy.
 
     ``estimator``, ``lam``, ``l2`` and ``optimizer`` ask for one learner of your own instead, chosen as in the
     paper and not certified: ``fit(log, lam="auto")`` is POEM, ``fit(log, lam=0)`` is IPS.
@@ -102,10 +103,10 @@ def fit(
     fit_intercept : bool
         Add a constant feature.
     validation : "auto", int, float, BanditLog or None
-        What is held out. With a certificate, candidates compete in folds (five, or this number) of the part that is learnt
-        from, and what certifies is ``"auto"``, up to half of the units, the latest; a share of the units; or a log of
-        its own. For a learner of your own, and other ways to select, it is what candidates are judged on: a quarter of the
-        rows by default, as in the paper.
+        What is held out. With a certificate: what certifies. ``"auto"`` is up to half of the units, the latest; else a
+        share of the units, or a log of its own. Candidates compete in folds of the rest: five, or the number given.
+        Without a certificate: what candidates are judged on. ``"auto"`` is five folds for ``learners``, and a quarter
+        of the rows for a learner of your own, as in the paper.
     select_by : "dr", "ips", "snips" or Estimator
         How candidates are judged. ``"dr"``, the default for ``learners``, chooses one for a certificate; any
         other takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.
@@ -116,6 +117,8 @@ def fit(
         candidate, and as one more start.
     logging_policy : Policy, optional
         The policy that made the log: what you get back if nothing is certified. It also sharpens the certificate.
+    certify : bool
+        False returns the candidate with the lowest estimate, learnt again from all rows, and certifies nothing.
     refit : bool
         Learn the certified recipe again from all rows. The certificate is then for the policy before refitting.
     imitate : bool
@@ -142,7 +145,7 @@ def fit(
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
     chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
-    certifies = isinstance(rule, str) and rule == "dr" and guard and validation is not None
+    certifies = isinstance(rule, str) and rule == "dr" and certify and guard and validation is not None
     plan = plan_of(log, validation, seed, certifies)
 
     splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
@@ -160,12 +163,13 @@ def fit(
             "candidate, such as lam=0."
         )
     recipes += LOGGING.recipes() if certifies else []
+    propensities = "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged"
     settings = {
         "structure": repr(structure),
         "loss_bounds": loss_bounds,
         "fit_intercept": fit_intercept,
         "seed": seed,
-        "propensities": "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged",
+        "propensities": propensities,
     }
     everything = {
         **settings,
@@ -174,11 +178,12 @@ def fit(
         "choice": repr((rule, confidence, guard)),  # what is learnt afterwards depends on it
     }
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
-    again = not certifies and len(splits) > 1
+    again = not certifies and (len(splits) > 1 or (rule == "dr" and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
     whole = Training(
         plan.first, structure, fit_intercept, calibration, given=begin, logging=logging, seed=seed, threads=threads
     )
+    policy: Policy | FlooredPolicy | None
     certificate, found = None, None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
         trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
@@ -197,17 +202,15 @@ def fit(
             if found is not None:
                 rows, fresh = plan.cut(found, 1.0 - confidence)
                 training = whole.part(rows, True)
-                policy = learnt(training, found)
-                certificate = _certified(training, fresh, policy, found, confidence, plan)
+                certificate = _certified(training, fresh, learnt(training, found), found, confidence, plan)
             else:
                 line.part_done()
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
             chosen, origin = choose(candidates, guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
-        if origin == "refitted" or origin == "imitation":
-            everything_again = whole.part(log, True)
-            policy = learnt(everything_again, chosen if origin == "refitted" else candidates[-1])
+        if origin in ("refitted", "imitation"):
+            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1])
     result = Fit(
         policy=policy,
         chosen=chosen,
@@ -223,7 +226,7 @@ def fit(
         origin=origin,
         imitation=candidates[-1] if certifies else None,
         outcome=log.outcome,
-        propensities=settings["propensities"],
+        propensities=propensities,
     )
     return replace(result, policy=result.recorded(log))
 
@@ -279,7 +282,7 @@ def _learnt_again(
     """Follow the chosen recipe on more rows."""
     training.prepare([chosen.recipe])
     (final,) = Contest([training], None, [chosen.recipe], settings, kept, seed).run(line)
-    # If the same recipe goes wrong on more rows where it did not on a part of them, the part's policy is the better one.
+    # If the same recipe goes wrong on more rows where it did not on a part of them, the part's policy is better.
     return chosen.policy if set(final.problems) - set(chosen.problems) else final.policy
 
 

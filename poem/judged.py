@@ -13,6 +13,10 @@ from poem.log import BanditLog
 from poem.policy import Policy
 
 ROUNDING = 1e-6
+NO_POLICY = (
+    "{name} is None: the fit certified no policy, and there was no logging policy to fall back on. Keep what is "
+    "running; result.explain() says what was found."
+)
 LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability of 0
 
 
@@ -56,6 +60,8 @@ def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
 
 
 def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
+    if policy is None:
+        raise InputError(NO_POLICY.format(name=name))
     if isinstance(policy, Policy):
         found = Judged(name, policy.log_prob_of(log), policy=policy)
     elif isinstance(policy, FlooredPolicy):

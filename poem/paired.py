@@ -12,15 +12,15 @@ s makes the terms less noisy. With an imitation g of the logging policy and pred
 
     s = g·f,   f = κ + (1 − h/g)·q,   κ(x) = max over y of (h/g − 1)·q,
 
-for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g and no q, however
-wrong, can make the terms' mean too high. f is scaled down where Σ s would exceed a cap, which sets the floor.
+for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g and no q,
+however wrong, can make the terms' mean too high. f is scaled down where Σ s would exceed a cap, which sets the floor.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from poem.arrays import FloatArray, frozen
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
 from poem.loss_models import ContextLosses
@@ -89,26 +89,27 @@ def _of_piece(
     structure, m = layout.structure, len(piece.starts) - 1
     values, alone = losses.of_piece(shard, piece)
 
-    def tilts(y: FloatArray, starts: FloatArray, each: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return log g, q and (h/g − 1)·q of some outputs of each context."""
+    def tilts(y: AnyArray, starts: IntArray, each: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` is what q has for the context."""
         log_h, log_g = (structure.log_prob(one, frozen(y), starts) for one in scores)
         q = np.clip(-(structure.chosen(values, frozen(y), starts) + each), 0.0, 1.0)
-        return log_g, q, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
+        return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
 
     y, weight, exact = structure.outputs(scores[1], rng, COUNT)
     j = weight.shape[1]
     borders = frozen(np.arange(0, m * j + 1, j, dtype=np.int64))
-    tilt = tilts(y, borders, np.repeat(alone, j))[2].reshape(m, j)
+    tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
     highest = np.maximum(tilt.max(axis=1), 0.0)
     if not exact:  # κ must not come from the samples that the sum is taken over
         y, weight, _ = structure.outputs(scores[1], rng, COUNT)
-        tilt = tilts(y, borders, np.repeat(alone, j))[2].reshape(m, j)
+        tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
     total = np.sum(weight * np.maximum(highest[:, None] - tilt, 0.0), axis=1)
     most = total if exact else highest + 1.0
     rows = np.repeat(np.arange(m), np.diff(piece.starts))
-    log_g, _, own = tilts(piece.y, piece.starts, alone[rows])
+    log_g, own = tilts(piece.y, piece.starts, alone[rows])
     odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], 300.0))
     difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
     with np.errstate(divide="ignore", over="ignore"):
         shrink = np.minimum(1.0, np.array(CAPS) / np.maximum(most, 1e-300)[:, None])
-    return difference[:, None] * shrink[rows]
+    terms: FloatArray = difference[:, None] * shrink[rows]
+    return terms

@@ -20,8 +20,8 @@ SLACK = 1.5  # times as many units as foreseen certify, if there are so many
 class Plan:
     """What candidates compete on, and what is kept for the certificate.
 
-    ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a certificate
-    is not expected to need, unless its size was given.
+    ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a
+    certificate is not expected to need, unless its size was given.
     """
 
     first: BanditLog
@@ -53,7 +53,7 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     folds: Validation = "auto" if isinstance(validation, str | float | np.floating) else validation
     share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
     reserve = Reserve.of(log, seed)
-    most = min(max(int(round(share * reserve.units)), 1), max(reserve.units - 1, 1))
+    most = min(max(round(share * reserve.units), 1), max(reserve.units - 1, 1))
     first, rest = reserve.cut(most) if reserve.units > 1 else (log, log)
     return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float), reserve.order)
 

@@ -18,8 +18,8 @@ SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
 WORDS: dict[Order, str] = {
     "time": "the latest units certify",
     "rows": "rows are taken to be in the order of time, and the last units certify",
-    "random": "contexts change along the rows, and there are no times: units that certify are drawn at random, which is "
-    "right only if the logging policy did not learn from its own log",
+    "random": "contexts change along the rows, and there are no times: the units that certify are drawn at random, "
+    "which is right only if the logging policy did not learn from its own log",
     "given": "the log that was given certifies",
 }
 

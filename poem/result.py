@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any, Literal
 
 from poem.calibrate import Calibration
-from poem.certificate import Certificate
+from poem.certificate import Certificate, finite
 from poem.estimators import Estimate
 from poem.floor import FlooredPolicy
 from poem.log import BanditLog
@@ -110,8 +110,8 @@ class Fit:
         if found is not None:
             low, high = found.interval
             lines.append(
-                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} is "
-                f"{self._shown(found.logged):.4g} on these rows."
+                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
+                f"is {self._shown(found.logged):.4g} on these rows."
             )
             if self.certified:
                 lines.append(f"Provided that: {'; '.join(found.conditions)}.")
@@ -154,8 +154,8 @@ class Fit:
         if estimate is None or self.logged is None:
             return ""
         return (
-            f", with an estimated {self.outcome} of {self._estimate(estimate)} where {self._shown(self.logged.value):.4g} "
-            "was logged"
+            f", with an estimated {self.outcome} of {self._estimate(estimate)} where "
+            f"{self._shown(self.logged.value):.4g} was logged"
         )
 
     def _estimated_lines(self) -> list[str]:
@@ -179,9 +179,18 @@ class Fit:
         """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
         if not isinstance(self.policy, Policy) or self.origin == "logging policy":
             return self.policy
-        rows = [{name: _finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
-        record = {"candidates": rows, "explanation": self.explain().splitlines(), "log": log.fingerprint()}
+        found = None if self.certificate is None else self.certificate.to_dict()
+        record = {
+            "candidates": self.rows(),
+            "certificate": found,
+            "explanation": self.explain().splitlines(),
+            "log": log.fingerprint(),
+        }
         return replace(self.policy, training={**self.policy.training, **record})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as data that JSON can hold."""
+        return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
 
     def warnings(self) -> list[str]:
         """Return what should make you hesitate, in words."""
@@ -252,8 +261,3 @@ class Fit:
 def _rounded(count: float) -> int:
     """Return a number with two digits that count."""
     return int(float(f"{max(count, 1.0):.1e}"))
-
-
-def _finite(value: Any) -> Any:
-    """Return what JSON can hold: None for what is unbounded."""
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -82,8 +82,9 @@ class Candidate:
     ``recipe`` is how it was made, ``lam`` its λ, ``objective`` the training objective, ``mean_weight`` and
     ``clipped_share`` are those of the clipped training weights, ``validation`` is the estimate on held-out rows
     in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
-    ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which it is degenerate. With several folds, policy, training figures and trace are
-    those of the first one, and the estimate is of all.
+    ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which
+    it is degenerate. With several folds, policy, training figures and trace are those of the first one, and the
+    estimate is of all.
     """
 
     policy: Policy = field(repr=False)
@@ -240,8 +241,8 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
 def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> Candidate | None:
     """Return the one candidate to certify on ``units`` fresh units, None if there is none worth trying.
 
-    Of those that can expect a certificate, the lowest likely bound wins. If none can, it is the one that comes nearest. All
-    of this may be wrong: the certificate does not rest on it.
+    Of those that can expect a certificate, the lowest likely bound wins. If none can, it is the one that comes nearest.
+    All of this may be wrong: the certificate does not rest on it.
     """
     distrusted = {AVOIDS, OVERFITS}
     usable = [one for one in candidates if one.forecast is not None and not distrusted & set(one.problems)]
