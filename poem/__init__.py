@@ -10,6 +10,8 @@ from poem.version import VERSION
 if TYPE_CHECKING:
     from poem.bound import generalization_bound
     from poem.calibrate import Calibration
+    from poem.certificate import Certificate
+    from poem.certification import certify
     from poem.datasets import Dataset, load_dataset
     from poem.errors import PoemError
     from poem.estimators import (
@@ -52,6 +54,7 @@ __all__ = [
     "BanditLog",
     "CRMLearner",
     "Calibration",
+    "Certificate",
     "Dataset",
     "DirectMethod",
     "DoublyRobust",
@@ -72,6 +75,7 @@ __all__ = [
     "ShrinkageDR",
     "SwitchDR",
     "balanced",
+    "certify",
     "constant_policy",
     "estimate",
     "estimate_propensities",
@@ -94,6 +98,8 @@ __all__ = [
 _MODULES = {
     "bound": ("generalization_bound",),
     "calibrate": ("Calibration",),
+    "certificate": ("Certificate",),
+    "certification": ("certify",),
     "datasets": ("Dataset", "load_dataset"),
     "errors": ("PoemError",),
     "estimators": (

@@ -8,12 +8,13 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import FloatArray, IntArray
-from poem.betting import Bets, best_share, growth, lower_bound
+from poem.betting import Bets, best_share, growth, log_capital, lower_bound
 from poem.estimators.base import Terms, standard_error
 from poem.paired import CAPS, floor_of
 from poem.policy import Policy
 
 POWER = 0.95  # the chance of a certificate that a forecast asks for
+FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 
@@ -120,49 +121,81 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The paired terms of one policy on fresh rows, (n, caps), their weights, the rows' units and the mean loss."""
+    """What fresh rows say of one policy.
+
+    Attributes
+    ----------
+    terms : (n,) array
+        The paired terms for the cap that was fixed before.
+    cap : float
+    ratio, reward : (n,) array
+        The rows' weights, and their rewards in [0, 1].
+    units : (n,) int
+    logged : float
+        The mean loss.
+    """
 
     terms: FloatArray
+    cap: float
     ratio: FloatArray
+    reward: FloatArray
     units: IntArray
     logged: float
 
     def certificate(
         self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
     ) -> Certificate:
-        """Bet on the terms, with a cap and stakes that were fixed before."""
-        alpha, cap = 1.0 - confidence, min(foreseen.cap, self.terms.shape[1] - 1)
+        """Bet on the terms, with stakes that were fixed before."""
+        alpha, floor = 1.0 - confidence, floor_of(self.cap)
         sizes = np.bincount(self.units).astype(np.float64)
-        column, floor = self.terms[:, cap], floor_of(CAPS[cap])
-        sums = _sums(self.units, column)
+        sums = _sums(self.units, self.terms)
         bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
-        value, stderr = float(column.mean()), standard_error(Terms(column).by_unit(self.units).shares())
-        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
-        seen = Forecast(cap, growth(sums, floor, sizes), 1.0, 1.0)
+        value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
+        low, high = self._interval(sums, sizes, value, stderr)
+        needed = Forecast(0, growth(sums, floor, sizes), 1.0, 1.0).units_needed(alpha)
         return Certificate(
             policy=policy,
             confidence=confidence,
             gain_at_least=span * bound,
             gain=span * (unlucky(value, stderr, bound) if bound > 0.0 else value),
-            interval=(span * (value - reach), span * (value + reach)),
+            interval=(span * low, span * high),
             logged=self.logged,
-            rows=len(column),
+            rows=len(self.terms),
             units=len(sizes),
-            units_needed=seen.units_needed(alpha),
+            units_needed=float(needed),
             conditions=conditions,
             objections=self._objections(sizes),
         )
 
+    def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
+        """Return Student's t interval; where it hangs on few units, with the ends that bets give if they are wider."""
+        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
+        low, high = value - reach, value + reach
+        if _effective((sums - value * sizes) ** 2) >= FEW:
+            return low, high
+        losses = _sums(self.units, (self.ratio - 1.0) * (1.0 - self.reward))
+        ends = [lower_bound(one, -1.0, 0.025, Bets.everywhere(), sizes) for one in (self._plain(), losses)]
+        return min(low, ends[0]), max(high, -ends[1])
+
+    def _plain(self) -> FloatArray:
+        return _sums(self.units, (self.ratio - 1.0) * self.reward)
+
     def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
         """Weights have a mean of at most 1 if propensities are right, whatever the policy."""
-        weights = _sums(self.units, self.ratio)
-        least = lower_bound(weights, 0.0, WRONG, Bets.everywhere(), sizes)
-        if least <= 1.0:
+        weights, bets = _sums(self.units, self.ratio), Bets.everywhere()
+        if log_capital(weights, 0.0, 1.0, bets, sizes) < np.log(1.0 / WRONG):
             return ()
+        least = lower_bound(weights, 0.0, WRONG, bets, sizes)
         return (
             f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
             f"{1.0 - WRONG:.1%}, and no policy has one above 1",
         )
+
+
+def _effective(values: FloatArray) -> float:
+    """Return how many of some values matter: (Σv)²/Σv²."""
+    squares = float(values @ values)
+    return float(values.sum()) ** 2 / squares if squares > 0.0 else np.inf
 
 
 def finite(value: Any) -> Any:

@@ -23,16 +23,17 @@ from poem.arguments import (
 from poem.arrays import FloatArray
 from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, check_varied
 from poem.certificate import Certificate
+from poem.certification import certificate_of
 from poem.checkpoint import Checkpoint, fingerprint
 from poem.contest import Contest, HeldOut, Jury
 from poem.errors import InputError
 from poem.estimators import Estimator, Objective
 from poem.floor import FlooredPolicy
 from poem.kernel import OneBlasThread, Threads, count_threads
-from poem.learners import LOGGING, MULTIPLIERS, Lam, Recipe
+from poem.learners import CAUTIOUS, LOGGING, MULTIPLIERS, Lam, Recipe
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.plan import Plan, conditions_of, plan_of
+from poem.plan import plan_of
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.result import Fit, Origin
@@ -186,6 +187,8 @@ def fit(
     policy: Policy | FlooredPolicy | None
     certificate, found = None, None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
+        if certifies and isinstance(learners, str) and learners == "auto" and whole.cautious is not whole.losses:
+            recipes = [recipe for learner in CAUTIOUS for recipe in learner.recipes()] + recipes
         trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
         for training in trainings:
             training.prepare(recipes)
@@ -202,7 +205,8 @@ def fit(
             if found is not None:
                 rows, fresh = plan.cut(found, 1.0 - confidence)
                 training = whole.part(rows, True)
-                certificate = _certified(training, fresh, learnt(training, found), found, confidence, plan)
+                assert found.forecast is not None
+                certificate = certificate_of(learnt(training, found), training, fresh, found.forecast, confidence, plan)
             else:
                 line.part_done()
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
@@ -249,20 +253,6 @@ def _jury(
         if split.held is not None and split.units is not None
     ]
     return Jury(judge, folds, calibration, foresees) if folds else None
-
-
-def _certified(
-    training: Training, fresh: BanditLog, policy: Policy, candidate: Candidate, confidence: float, plan: Plan
-) -> Certificate:
-    """Certify a policy on rows that nothing has seen."""
-    assert candidate.forecast is not None
-    calibration = training.calibration
-    evidence = HeldOut(fresh, training, fresh.units(), True).evidence(
-        policy, training.threads, float(fresh.loss.mean())
-    )
-    span = calibration.loss_high - calibration.loss_low
-    conditions = conditions_of(fresh, calibration, plan)
-    return evidence.certificate(policy, candidate.forecast, confidence, span, conditions)
 
 
 def _to_return(

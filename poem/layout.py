@@ -58,6 +58,8 @@ class Layout:
         Which context of the log each row saw, ascending.
     contexts : (m,) int
         The contexts of the log that any row saw, ascending: those of the design.
+    X : matrix
+        All contexts of the log.
     shards : tuple of Shard
     """
 
@@ -69,7 +71,7 @@ class Layout:
         self._used = None if len(used) == log.n_contexts else used
         self.contexts: IntArray = used
         self.design = design_of(log.X, intercept, self._used)
-        self._X = log.X
+        self.X = log.X
         self._batch_design: Design | None = None
         self._building = threading.Lock()
         starts = starts[np.append(used, log.n_contexts)]
@@ -94,7 +96,7 @@ class Layout:
             return self.design
         with self._building:
             if self._batch_design is None:
-                self._batch_design = design_of(self._X, self.design.intercept, for_batches=True)
+                self._batch_design = design_of(self.X, self.design.intercept, for_batches=True)
         return self._batch_design
 
     def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:

@@ -47,6 +47,9 @@ class Learner:
     l2, pull : float, tuple of float
         Strengths of the l2 penalty, which pulls to the start; ``pull`` is in mean squared norms of the contexts.
     optimizer : Optimizer
+    cautious : bool
+        Take what the logging policy never chooses in a region to have the worst loss there. A tree over the contexts
+        finds such regions, in logs of classes with at most 256 dense features.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Learner:
     l2: float = 0.0
     pull: tuple[float, ...] = (0.0,)
     optimizer: Optimizer = field(default_factory=LBFGS)
+    cautious: bool = False
 
     def __post_init__(self) -> None:
         for name, value, kind, example in (
@@ -180,6 +184,12 @@ AUTO = (
     Learner("Norm-POEM", SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
     Learner("logging policy, tilted", None, "tilted", sharpness=(0.5, 1.0, 2.0, 4.0)),
+)
+
+# For logs with regions in which some outputs are never chosen: not to be led there, it begins near the log.
+CAUTIOUS = tuple(
+    Learner("cautious DR-CRM", DoublyRobust("auto"), start, (1.0,), multipliers=(1e-2,), optimizer=QUICK, cautious=True)
+    for start in ("zero", "logging")
 )
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
+from poem.logger_model import LoggerScores
 from poem.loss_models import ContextLosses
 
 CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
@@ -32,12 +33,12 @@ LARGEST_LOG = 50.0  # of h/g
 
 @dataclass(frozen=True)
 class Control:
-    """What s is made of: the weights g of an imitation of the logging policy, and a loss model's rewards q.
+    """What s is made of: the scores of a model g of the logging policy, and a loss model's rewards q.
 
     Both must come from other rows than those that are bet on.
     """
 
-    logging: FloatArray
+    logger: LoggerScores
     losses: ContextLosses
     seed: int = 0
 
@@ -48,31 +49,41 @@ def floor_of(cap: float) -> float:
 
 
 def paired_terms(
-    layout: Layout, loss: FloatArray, weights: FloatArray, control: Control | None, threads: Threads
+    layout: Layout,
+    loss: FloatArray,
+    weights: FloatArray,
+    control: Control | None,
+    threads: Threads,
+    caps: tuple[float, ...] = CAPS,
 ) -> FloatArray:
     """Return the term of every row for every cap, (n, caps), in the layout's order; ``loss`` is scaled to [−1, 0].
 
-    Without a control there is only the first cap, 0.
+    Without a control there is only one cap, 0.
     """
     reward = -loss
     ratio = np.exp(np.minimum(layout.log_prob(weights, threads) - layout.log_propensity, 300.0))
     plain = (ratio - 1.0) * reward
-    if control is None:
+    if control is None or not any(caps):
         return plain[:, None]
-    return plain[:, None] + _controls(layout, weights, control, threads)
+    return plain[:, None] + _controls(layout, weights, control, threads, caps)
 
 
-def _controls(layout: Layout, weights: FloatArray, control: Control, threads: Threads) -> FloatArray:
+def _controls(
+    layout: Layout, weights: FloatArray, control: Control, threads: Threads, caps: tuple[float, ...]
+) -> FloatArray:
     """Return s(x, y)/p − Σ s of every row for every cap."""
-    out = np.empty((len(layout), len(CAPS)))
-    wide, wide_logging = layout.design.widen(weights), layout.design.widen(control.logging)
+    out = np.empty((len(layout), len(caps)))
+    wide = layout.design.widen(weights)
     for shard in layout.shards:
 
         def one(piece: Piece, shard: Shard = shard) -> None:
             block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-            scores = [block.scores(w, layout.structure.n_scores) for w in (wide, wide_logging)]
+            scores = (block.scores(wide, layout.structure.n_scores), control.logger.of_piece(shard, piece))
             rng = np.random.default_rng([control.seed, 7, shard.first + piece.contexts.start])
-            out[piece.rows] = _of_piece(layout, shard, piece, scores, control.losses, rng)
+            difference, most = _of_piece(layout, shard, piece, scores, control.losses, rng)
+            with np.errstate(divide="ignore", over="ignore"):
+                shrink = np.minimum(1.0, np.array(caps) / np.maximum(most, 1e-300)[:, None])
+            out[piece.rows] = difference[:, None] * np.repeat(shrink, np.diff(piece.starts), axis=0)
 
         threads.map(one, shard.pieces)
     return out
@@ -82,10 +93,11 @@ def _of_piece(
     layout: Layout,
     shard: Shard,
     piece: Piece,
-    scores: list[FloatArray],
+    scores: tuple[FloatArray, FloatArray],
     losses: ContextLosses,
     rng: np.random.Generator,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
+    """Return s(x, y)/p − Σ s of each row before it is scaled down, and the most that Σ s can be in each context."""
     structure, m = layout.structure, len(piece.starts) - 1
     values, alone = losses.of_piece(shard, piece)
 
@@ -109,7 +121,4 @@ def _of_piece(
     log_g, own = tilts(piece.y, piece.starts, alone[rows])
     odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], 300.0))
     difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
-    with np.errstate(divide="ignore", over="ignore"):
-        shrink = np.minimum(1.0, np.array(CAPS) / np.maximum(most, 1e-300)[:, None])
-    terms: FloatArray = difference[:, None] * shrink[rows]
-    return terms
+    return difference, most

@@ -11,12 +11,14 @@ from poem.arrays import FloatArray
 from poem.calibrate import Calibration, clip_for
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.folds import folds_by_context
-from poem.imitate import imitation, propensity_model
+from poem.imitate import imitation
 from poem.kernel import Threads
 from poem.layout import Layout
-from poem.learners import Recipe
+from poem.learners import Learner, Recipe
 from poem.log import BanditLog
+from poem.logger_model import LoggerModel, logger_model
 from poem.loss_models import (
+    CautiousLosses,
     ContextLosses,
     LossModel,
     Strengths,
@@ -118,9 +120,19 @@ class Training:
         return imitation(self.layout, self.threads) if self._logging is None else self._logging
 
     @cached_property
-    def logger(self) -> FloatArray:
-        """The weights of a policy with nearly the logged propensities: the logging policy's own, if they were given."""
-        return propensity_model(self.layout, self.threads) if self._logging is None else self._logging
+    def logger(self) -> LoggerModel:
+        """The policy that made the log: its own weights, if they were given, or what its propensities say."""
+        if self._logging is not None:
+            return LoggerModel(self._logging)
+        return logger_model(self.log, self.structure, self.layout, self.seed, self.threads)
+
+    @cached_property
+    def cautious(self) -> ContextLosses:
+        """The same as :attr:`losses`, with the worst loss for outputs that the logging policy never chooses."""
+        steps = self.logger.steps
+        if steps is None or not steps.lacks:
+            return self.losses
+        return CautiousLosses(self.losses, steps.supports(self.log.X))
 
     @cached_property
     def direct(self) -> FloatArray:
@@ -153,7 +165,7 @@ class Training:
         for recipe in recipes:
             self.start_of(recipe)
             if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
-                _ = self.losses.predicted
+                _ = self._losses_for(recipe.learner).predicted
 
     def start_of(self, recipe: Recipe) -> FloatArray | None:
         """Return the weights that a recipe begins with; None is 0."""
@@ -163,7 +175,7 @@ class Training:
         if kind == "logging":
             return recipe.sharpness * self.imitated
         if kind == "tilted":
-            return self.logger + recipe.sharpness * self.direct
+            return self.logger.weights + recipe.sharpness * self.direct
         return self._given if kind == "given" else None
 
     # ---- one candidate ----------------------------------------------------------------------
@@ -211,10 +223,13 @@ class Training:
             estimator,
             lam=recipe.lam_for(self.calibration.lam_star),
             l2=learner.l2 + recipe.pull * self.scale,
-            losses=self.losses if estimator.needs_model else None,
+            losses=self._losses_for(learner) if estimator.needs_model else None,
             centre=start,
             threads=threads,
         )
+
+    def _losses_for(self, learner: Learner) -> ContextLosses:
+        return self.cautious if learner.cautious else self.losses
 
     def _ready(self, estimator: Objective) -> Objective:
         """Return an estimator with what it leaves to the data set from these rows."""

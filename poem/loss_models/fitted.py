@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray, frozen
+from poem.arrays import BoolArray, FloatArray, IntArray, frozen
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
 from poem.structures.linear import Design
@@ -124,3 +124,28 @@ class ContextLosses:
 
     def _widened(self, design: Design) -> FloatArray:
         return design.widen(self._weights if design.intercept else self._weights[:-1])
+
+
+class CautiousLosses(ContextLosses):
+    """What other models say, with the worst loss for outputs that have no support.
+
+    Parameters
+    ----------
+    losses : ContextLosses
+    supported : (n_contexts, k) bool
+        Which outputs have support in each context of the log.
+    """
+
+    def __init__(self, losses: ContextLosses, supported: BoolArray) -> None:
+        self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
+
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        first = shard.first
+        contexts = self.layout.contexts[first + piece.contexts.start : first + piece.contexts.stop]
+        return self._with_worst(*self._losses.of_piece(shard, piece), contexts)
+
+    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+        return self._with_worst(*self._losses.of_contexts(contexts), contexts)
+
+    def _with_worst(self, values: FloatArray, alone: FloatArray, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+        return frozen(np.where(self._supported[contexts], values, -alone[:, None])), alone

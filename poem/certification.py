@@ -1,0 +1,102 @@
+"""From a policy and rows that it has not seen to a certificate."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from poem.arguments import check_features, check_kinds, weights_of
+from poem.calibrate import Calibration, LossBounds, calibrate
+from poem.certificate import Certificate, Forecast, forecast
+from poem.contest import HeldOut
+from poem.errors import InputError
+from poem.estimators import IPS
+from poem.judged import NO_POLICY
+from poem.kernel import OneBlasThread, Threads, count_threads
+from poem.log import BanditLog
+from poem.plan import Plan, conditions_of, plan_of
+from poem.policy import Policy
+from poem.structures import structure_of
+from poem.tails import extremes, heavy_tail
+from poem.training import Training
+
+KEPT = 0.8  # share of a log that certifies, if no earlier one helps
+
+
+def certify(
+    policy: Policy | None,
+    log: BanditLog,
+    *,
+    earlier: BanditLog | None = None,
+    loss_bounds: LossBounds = "auto",
+    confidence: float = 0.95,
+    logging_policy: Policy | None = None,
+    n_jobs: int | None = -1,
+    seed: int = 0,
+) -> Certificate:
+    """Certify that a policy is better than what was logged, on a log that it was not trained on.
+
+    Parameters
+    ----------
+    policy : Policy
+    log : BanditLog
+        Rows that played no part in making the policy.
+    earlier : BanditLog, optional
+        Other rows, such as those that the policy was trained on. They make the certificate sharper: what it expects
+        of rewards and of the logging policy is learnt from them. By default, the first fifth of the log is used for it.
+    loss_bounds : (lowest, highest) or "auto"
+        What a loss can be: your promise. ``"auto"`` takes the extremes of the log, and the certificate says so.
+    confidence : float
+    logging_policy : Policy, optional
+        The policy that made the log.
+    """
+    if policy is None:
+        raise InputError(NO_POLICY.format(name="the policy"))
+    if not isinstance(policy, Policy):
+        raise InputError(f"certify takes a poem.Policy; found {type(policy).__name__}. poem.Gate judges any other.")
+    check_kinds(log, None, None, None, confidence, seed, n_jobs)
+    log.need_propensities()
+    policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
+    check_features(log, policy.intercept)
+    plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
+    first, fresh = plan.first, plan.rest[0]
+    calibration = calibrate(first, IPS(), loss_bounds, fresh)
+    logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
+    threads = Threads(count_threads(n_jobs))
+    with OneBlasThread():
+        training = Training(
+            first, structure_of(log), policy.intercept, calibration, logging=logging, seed=seed, threads=threads
+        )
+        known = HeldOut(first, training, first.units(), True)
+        foreseen = forecast(known.paired(policy, threads), np.unique(known.units, return_inverse=True)[1])
+        return certificate_of(policy, training, fresh, foreseen, confidence, plan)
+
+
+def certificate_of(
+    policy: Policy, training: Training, fresh: BanditLog, foreseen: Forecast, confidence: float, plan: Plan
+) -> Certificate:
+    """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
+    calibration = training.calibration
+    held = HeldOut(fresh, training, fresh.units(), True)
+    evidence = held.evidence(policy, foreseen.cap, training.threads)
+    span = calibration.loss_high - calibration.loss_low
+    found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
+    losses = np.concatenate([training.log.loss, fresh.loss])
+    return replace(found, objections=found.objections + unbounded(losses, calibration, fresh.outcome))
+
+
+def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str, ...]:
+    """Say why bounds that were taken from the data cannot be believed, if that is so."""
+    if calibration.bounds_from != "data":
+        return ()
+    name, tail, rare = ("losses" if outcome == "loss" else "rewards"), heavy_tail(losses), extremes(losses)
+    advice = "Pass loss_bounds= that hold for every row"
+    if tail.heavy:
+        cap = tail.cap if outcome == "loss" else 0.0 - tail.cap
+        return (
+            f"{name} have a heavy tail, so that those of the log are no bounds. {advice}, or cap them at {cap:.3g}",
+        )
+    if rare is not None:
+        count = int(np.count_nonzero(rare.rows))
+        return (f"{count} rows have extreme {name}, so that those of the log are no bounds. {advice}",)
+    return ()
