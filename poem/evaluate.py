@@ -30,6 +30,7 @@ from poem.estimators.base import Terms, UnitSums, standard_error
 from poem.evaluation import Evaluation, Line
 from poem.floor import FlooredPolicy
 from poem.intervals import (
+    FLOORED,
     METHODS,
     Method,
     Replicates,
@@ -38,9 +39,9 @@ from poem.intervals import (
     bootstrap,
     check_level,
     clopper_pearson,
+    least_mean,
     normal,
     student,
-    truncated,
 )
 from poem.judged import Judged, judge_all
 from poem.kernel import OneBlasThread, Threads, count_threads
@@ -108,10 +109,11 @@ def evaluate(
     log : BanditLog
     estimators : "all", names, or Estimators
         Of IPS, clipped IPS, SNIPS, DM, DR, SNDR, SWITCH-DR, DRos, IX and LS.
-    interval : "t", "normal", "bootstrap", "bernstein", "truncated" or "clopper-pearson"
-        Student's t or normal by the delta method; BCa; empirical Bernstein, for clipped estimators; the
-        truncated bound of Thomas et al. (2015), for IPS; Clopper and Pearson's, as if weights were equal, for IPS.
-        Bernstein's and the truncated one hold for any n.
+    interval : "t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting" or "clopper-pearson"
+        Student's t or normal by the delta method; BCa; empirical Bernstein, for clipped IPS; for IPS, the truncated
+        bound of Thomas et al. (2015), logarithmic smoothing (Sakhi et al., 2024), and betting; Clopper and Pearson's,
+        for IPS where all weights are equal. The first three are approximate; the others hold for any number of
+        independent units if propensities and ``loss_bounds`` are right.
     level : float
     against : "logged" or a policy's name
         What the differences are to: the logged losses themselves, or another policy.
@@ -337,7 +339,7 @@ class _Work:
         ends = (np.nan, np.nan)
         if other is not None:
             least = freedom if versus is None else min(freedom, _freedom(versus))
-            difference, ends, better = self._difference(found, other, least, drawn, place)
+            difference, ends, better = self._difference(found, other, versus, least, drawn, place)
         bias, above = estimate.bias_bound, _above(found)
         below = 0.0 if self.interval == "bernstein" else bias  # its low end has the bias in it
         others = (0.0, 0.0) if versus is None else (versus.estimate.bias_bound, _above(versus))
@@ -371,8 +373,10 @@ class _Work:
             return drawn.interval(place[id(found.sums)], found.sums, self.tail)
         if self.interval == "bernstein":
             return self._bernstein(found)
-        if self.interval in ("truncated", "clopper-pearson"):
-            return self._without_moments(found)
+        if self.interval in FLOORED:
+            return self._floored(found, self.tail)
+        if self.interval == "clopper-pearson":
+            return self._clopper_pearson(found)
         if self.interval == "normal" and freedom >= 1.0 - 1e-9:
             return normal(value, stderr, self.tail)
         return student(value, stderr, freedom, self.tail)
@@ -392,27 +396,59 @@ class _Work:
         weight, _ = bernstein(weights, clip, self.tail / 2.0)
         return low + self.best * max(1.0 - weight, 0.0), high
 
-    def _without_moments(self, found: _Found) -> tuple[float, float]:
-        """Bound the gain over the worst loss, which is from 0 to the weight times the range of the loss."""
+    def _clopper_pearson(self, found: _Found) -> tuple[float, float]:
+        """Bound the gain over the worst loss, which is 0 or the weight times the range of the loss."""
         if found.estimator != IPS(None):
             return -np.inf, np.inf
-        best = self.best
-        if best == 0.0:
+        if self.best == 0.0:
             return 0.0, 0.0
         size = len(self.log) / len(found.sums)
-        gain, weight = -found.sums.top, Terms(found.rows.ratio).by_unit(self.unit).top
-        if self.interval == "clopper-pearson":
-            low, high = clopper_pearson(-gain / (best * size), weight / size, self.tail)
-            return best * high, best * low
-        cost = -best * weight - gain
-        return best + truncated(cost, self.tail, self.seed) / size, -truncated(gain, self.tail, self.seed) / size
+        weight = found.rows.weights(self.unit)
+        low, high = clopper_pearson(found.sums.top / (self.best * size), weight / size, self.tail)
+        return self.best * high, self.best * low
+
+    def _floored(self, found: _Found, tail: float, less: float = 0.0) -> tuple[float, float]:
+        """Bound the loss of a policy, or with ``less=1`` its difference to the logged loss, each end with error ``tail``.
+
+        With the reward R, 0 for the worst loss and 1 for the best, (r − less)·R is at least −less, and so is
+        (r − less)·(1 − R). The first bounds the loss from above: what the log does not support counts as the worst.
+        The second bounds it from below: there it counts as the best.
+        """
+        if found.estimator != IPS(None):
+            return -np.inf, np.inf
+        if self.best == 0.0:
+            return 0.0, 0.0
+        reward: FloatArray = self.loss / self.best
+        excess, value = found.rows.ratio - less, found.estimate.value - less * self.logged.value()
+        bounds = []
+        for part in (excess * reward, excess * (1.0 - reward)):
+            sums = Terms(part).by_unit(self.unit)
+            bounds.append(least_mean(self.interval, sums.top, sums.count, -less, tail, self.seed))
+        high, low = self.best * bounds[0], (1.0 - less) * self.best - self.best * bounds[1]
+        return min(low, value), max(high, value)
+
+    def _floored_difference(self, found: _Found, versus: _Found | None) -> tuple[float, float]:
+        """Bound the difference to the logged loss by paired terms, to another policy by the bounds of both."""
+        if versus is None:
+            return self._floored(found, self.tail, less=1.0)
+        low, high = self._floored(found, self.tail / 2.0)
+        other_low, other_high = self._floored(versus, self.tail / 2.0)
+        return low - other_high, high - other_low
 
     def _difference(
-        self, found: _Found, other: UnitSums, freedom: float, drawn: Replicates | None, place: dict[int, int]
+        self,
+        found: _Found,
+        other: UnitSums,
+        versus: _Found | None,
+        freedom: float,
+        drawn: Replicates | None,
+        place: dict[int, int],
     ) -> tuple[float, tuple[float, float], float]:
         value = found.estimate.value - other.value()
         if not np.isfinite(value):
             return np.nan, (-np.inf, np.inf), np.nan
+        if self.interval in FLOORED:
+            return value, self._floored_difference(found, versus), np.nan
         if self.interval not in ("t", "normal", "bootstrap"):
             return value, (-np.inf, np.inf), np.nan  # these know single means only
         if freedom < 1.0 - 1e-9:

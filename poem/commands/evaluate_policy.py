@@ -60,9 +60,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--interval",
         default="t",
-        choices=("t", "normal", "bootstrap", "bernstein", "truncated", "clopper-pearson"),
+        choices=("t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting", "clopper-pearson"),
         metavar="KIND",
-        help="t (default), normal, bootstrap, bernstein, truncated or clopper-pearson",
+        help="t (default), normal, bootstrap, bernstein, truncated, ls, betting or clopper-pearson",
     )
     parser.add_argument("--level", type=share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
     add_seed(parser, "folds and bootstrap")
