@@ -23,6 +23,7 @@ STEPS = 100  # of the bisection at the most
 TOLERANCE = 1e-7  # of the bound, as a share of the distance from the floor
 PILOT = 0.05  # share of the units that may set the stakes of the others
 LEAST_PILOT = 20
+BLIND = 0.05  # part of the capital that is staked in every size
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,14 @@ class Bets:
     def around(cls, share: float) -> "Bets":
         """Return stakes near one that is expected to do well."""
         centre = min(max(share, 1e-9), LARGEST_SHARE)
-        shares = np.minimum(centre * np.array([0.5, 1.0, 2.0]), LARGEST_SHARE)
-        return cls(frozen(shares), frozen(np.array([0.2, 0.6, 0.2])))
+        shares = np.minimum(centre * np.array([0.4, 0.9]), LARGEST_SHARE)  # a spread is rather under- than overestimated
+        return cls(frozen(shares), frozen(np.array([0.5, 0.5])))
+
+    @classmethod
+    def blind(cls, units: int, alpha: float) -> "Bets":
+        """Return stakes for so many units with spreads from 0.7 to 6, and a few of every size."""
+        shares = np.minimum(best_share(1.0, units, alpha) * 2.0 ** np.arange(0.5, -3.0, -1.0), LARGEST_SHARE)
+        return cls(frozen(shares), frozen(np.full(4, 0.25))).and_also(cls.everywhere(), 2.0 * BLIND)
 
     @classmethod
     def everywhere(cls, finest: float = 1e-5) -> "Bets":
@@ -87,17 +94,39 @@ def lower_bound(terms: FloatArray, floor: float, alpha: float, bets: Bets, sizes
     if len(terms) == 0:
         return floor
     above, sizes = _scaled(terms, floor, sizes)
+    return floor + _largest_rejected([(above, sizes, bets)], alpha)
+
+
+def two_stage_bound(
+    terms: FloatArray, floor: float, alpha: float, rng: Generator, sizes: FloatArray | None = None
+) -> float:
+    """Return the same bound with no stakes given: a few units are bet on blindly, and set the stakes of the others.
+
+    The product of both capitals is a capital, so that no unit is lost. The units must come from one population.
+    """
+    bets, rest = pilot_bets(terms, floor, alpha, rng, sizes)
+    above, sizes = _scaled(terms, floor, sizes)
+    parts = [(frozen(above[rest]), frozen(sizes[rest]), bets)]
+    few = np.setdiff1d(np.arange(len(terms)), rest)
+    if len(few):
+        parts.append((frozen(above[few]), frozen(sizes[few]), Bets.blind(len(terms), alpha)))
+    return floor + _largest_rejected(parts, alpha)
+
+
+def _largest_rejected(parts: list[tuple[FloatArray, FloatArray, Bets]], alpha: float) -> float:
+    """Return the largest mean above the floor against which the product of all capitals reaches 1/α."""
     wanted = np.log(1.0 / alpha)
-    low, high = 0.0, float(above.sum() / sizes.sum())  # at the observed mean, nothing is won
+    total, rows = (sum(float(part[column].sum()) for part in parts) for column in (0, 1))
+    low, high = 0.0, total / rows  # at the observed mean, nothing is won
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
-        if _log_capital(above, sizes, middle, bets) >= wanted:
+        if sum(_log_capital(above, sizes, middle, bets) for above, sizes, bets in parts) >= wanted:
             low = middle
         else:
             high = middle
         if high - low <= TOLERANCE * high:
             break
-    return floor + low
+    return low
 
 
 def pilot_bets(
@@ -108,13 +137,13 @@ def pilot_bets(
     order = rng.permutation(units)
     count = max(LEAST_PILOT, int(PILOT * units))
     if units < 4 * count:
-        return Bets.everywhere(), np.sort(order)
+        return Bets.blind(units, alpha), np.sort(order)
     few, rest = order[:count], np.sort(order[count:])
     above, _ = _scaled(terms, floor, sizes)
     mean = float(above[few].mean())
     spread = float(above[few].std()) / mean if mean > 0.0 else 1.0
-    wild = Bets.everywhere()
-    return Bets.around(best_share(max(spread, 0.05), len(rest), alpha)).and_also(wild, 0.2), rest
+    share = best_share(max(spread, 0.05), len(rest), alpha)
+    return Bets.around(share).and_also(Bets.everywhere(), BLIND), rest
 
 
 def _scaled(terms: FloatArray, floor: float, sizes: FloatArray | None) -> tuple[FloatArray, FloatArray]:

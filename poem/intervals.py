@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import AnyArray, FloatArray, frozen
-from poem.betting import lower_bound, pilot_bets
+from poem.betting import two_stage_bound
 from poem.errors import InputError
 from poem.estimators.base import UnitSums, standard_error
 from poem.kernel import Threads, kernel
@@ -230,26 +230,21 @@ def least_mean(
     above: FloatArray = frozen(np.maximum(terms - floor * sizes, 0.0))
     mean = float(above.sum() / sizes.sum())
     if method == "betting":
-        found = _by_betting(above, sizes, tail, seed)
+        found = two_stage_bound(above, 0.0, tail, np.random.default_rng([seed, 7]), sizes)
     else:
         per_row: FloatArray = above * (len(sizes) / float(sizes.sum()))  # a unit counts as one row
         found = smoothed(per_row, tail) if method == "ls" else truncated(per_row, tail, seed)
     return floor + min(max(found, 0.0), mean)
 
 
-def _by_betting(above: FloatArray, sizes: FloatArray, tail: float, seed: int) -> float:
-    bets, rest = pilot_bets(above, 0.0, tail, np.random.default_rng([seed, 7]), sizes)
-    return lower_bound(frozen(above[rest]), 0.0, tail, bets, frozen(sizes[rest]))
-
-
 def smoothed(terms: FloatArray, tail: float) -> float:
     """Return the logarithmic-smoothing bound on the mean of independent terms ≥ 0 (Sakhi et al., 2024).
 
     E Π(1 + λt) = Π(1 + λ·E t), so that (e^A − 1)/λ with A = mean log(1 + λt) − log(1/tail)/n is too high with
-    probability ``tail`` at the most. λ = √(2 log(1/tail)/n) is the best one for terms whose mean square is 1.
+    probability ``tail`` at the most. λ = 1/√n, as in the paper.
     """
     n = len(terms)
-    lam = np.sqrt(2.0 * np.log(1.0 / tail) / n)
+    lam = 1.0 / np.sqrt(n)
     return float(np.expm1(np.mean(np.log1p(lam * terms)) - np.log(1.0 / tail) / n) / lam)
 
 
