@@ -61,6 +61,27 @@ class Bets:
         )
 
 
+class Capital:
+    """The capital of betting that a mean exceeds ``mean`` above the floor, term by term: state as small as the stakes.
+
+    Once it reaches 1/α, that is for good: by Ville's inequality this happens with probability α at the most, at any
+    time, if the mean does not exceed it.
+    """
+
+    def __init__(self, bets: Bets, mean: float, alpha: float) -> None:
+        self.share, self.slope = bets.share, frozen(bets.share / mean)
+        self.held, self.wanted = np.array(bets.weight), 1.0 / alpha
+        self.won = False
+
+    def add(self, above: FloatArray) -> int:
+        """Bet on more terms ≥ 0; return the position of the one that won, or how many there are."""
+        if self.won:
+            return len(above)
+        position: int = _bet_on(above, self.share, self.slope, self.held, self.wanted)
+        self.won = position < len(above)
+        return position
+
+
 def best_share(spread: float, units: float, alpha: float) -> float:
     """Return the stake that needs the least evidence, √(2 log(1/α)/n) standard deviations.
 
@@ -173,3 +194,16 @@ def _log_wealth(above: FloatArray, sizes: FloatArray, share: float, slope: float
             total += np.log(product)
             product = 1.0
     return total + np.log(product)
+
+
+@kernel
+def _bet_on(above: FloatArray, share: FloatArray, slope: FloatArray, held: FloatArray, wanted: float) -> int:
+    """Multiply what each stake holds by its factors until all of it together is what is wanted."""
+    for i in range(above.shape[0]):
+        total = 0.0
+        for k in range(share.shape[0]):
+            held[k] *= 1.0 - share[k] + slope[k] * above[i]
+            total += held[k]
+        if total >= wanted:
+            return i
+    return above.shape[0]
