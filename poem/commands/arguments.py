@@ -154,6 +154,29 @@ def share(text: str) -> float:
     raise argparse.ArgumentTypeError(f"a number between 0 and 1 is needed, such as 0.25; found {text!r}")
 
 
+def number(text: str) -> float:
+    """Read a finite number."""
+    try:
+        if math.isfinite(value := float(text)):
+            return value
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"a number is needed, such as 0.1; found {text!r}")
+
+
+def number_pair(text: str) -> tuple[float, float]:
+    """Read two numbers, the lower one first."""
+    parts = text.split(",")
+    if len(parts) == 2 and (pair := (number(parts[0]), number(parts[1])))[0] < pair[1]:
+        return pair
+    raise argparse.ArgumentTypeError(f"two numbers are needed, the lower one first, such as 0,1; found {text!r}")
+
+
+def loss_bounds_of(pair: tuple[float, float], outcome: str) -> tuple[float, float]:
+    """Return the bounds of the loss from those of what a log calls it: a loss is a negated reward."""
+    return pair if outcome == "loss" else (0.0 - pair[1], 0.0 - pair[0])
+
+
 def names(text: str) -> tuple[str, ...]:
     """Read a list of names."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

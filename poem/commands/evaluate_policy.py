@@ -12,7 +12,9 @@ from poem.commands.arguments import (
     add_seed,
     check_recipe,
     log_for,
+    loss_bounds_of,
     names,
+    number_pair,
     plain,
     read_raw_log,
     recipe_of,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 SEEN = (
     "Answer: cannot be told: the policy was trained on this very log, and its estimates are too good. Pass another log."
 )
-HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status: the first that is there
+HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status, unless the interval is for another one
 
 
 def add(commands: Any) -> None:
@@ -64,6 +66,12 @@ def add(commands: Any) -> None:
         metavar="KIND",
         help="t (default), normal, bootstrap, bernstein, truncated, ls, betting or clopper-pearson",
     )
+    parser.add_argument(
+        "--loss-bounds",
+        type=number_pair,
+        metavar="LOW,HIGH",
+        help="least and greatest possible loss (or reward, if the log has rewards; default: those of the log)",
+    )
     parser.add_argument("--level", type=share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
     add_seed(parser, "folds and bootstrap")
     add_common(parser)
@@ -92,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
             interval=options.interval,
             level=options.level,
             against="logged" if options.against is None else "other",
+            loss_bounds="auto" if options.loss_bounds is None else loss_bounds_of(options.loss_bounds, log.outcome),
             n_jobs=options.jobs,
             seed=options.seed,
         )
@@ -114,8 +123,11 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
 
 
 def _headline(found: "Evaluation", policy: str) -> "Line":
+    from poem.intervals import ONLY_FOR
+
     lines = {line.estimator: line for line in found.lines if line.policy == policy}
-    return next((lines[name] for name in HEADLINE if name in lines), next(iter(lines.values())))
+    first = (ONLY_FOR[found.interval], *HEADLINE) if found.interval in ONLY_FOR else HEADLINE
+    return next((lines[name] for name in first if name in lines), next(iter(lines.values())))
 
 
 # ---- a policy of other features -------------------------------------------------------------------
