@@ -2,10 +2,10 @@
 
     python -m benchmarks.radii --data FOLDER [--seeds 10] [--streams 2000]
 
-FOLDER holds sets as name.csv.bz2, the class in the last column. In each set, logger and target are softmax policies around
-the true class; the logger is mistaken about two classes. The reward is 1 for the true class, and is flipped with
-a given probability. A radius is (truth − lower bound)/truth at 95 % one-sided confidence; a bound below 0 counts as 0, the least
-that a reward can be, so that no radius exceeds 1.
+FOLDER holds sets as name.csv.bz2, the class in the last column. In each set, logger and target are softmax policies
+around the true class; the logger takes the two most frequent classes for each other. The reward is 1 for the truth,
+and is flipped with a given probability. A radius is (truth − lower bound)/truth at 95 % one-sided confidence. A bound
+below 0 counts as 0, the least that a reward can be, so that no radius exceeds 1.
 """
 
 import argparse

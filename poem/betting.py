@@ -5,9 +5,10 @@ c of a capital of 1 that their mean per row exceeds m has, after all units,
 
     W(m) = mean over c of Π (1 − c·sᵤ + c·(tᵤ − floor·sizeᵤ) / ((m − floor)·largest size)),   sᵤ = sizeᵤ / largest size.
 
-If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W falls
-with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Each factor is linear in tᵤ, so that
-the same holds if units differ: the bound is then on the average of their means, given their sizes (log(1 + x) ≤ x).
+If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939).
+W falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Factors are linear in tᵤ,
+so that the same holds if units differ: the bound is then on the average of their means, given their sizes
+(log(1 + x) ≤ x).
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import FloatArray, frozen
+from poem.arrays import FloatArray, IntArray, frozen
 from poem.kernel import kernel
 
 LARGEST_SHARE = 0.95  # of the capital that a bet may stake
@@ -37,7 +38,9 @@ class Bets:
     def around(cls, share: float) -> "Bets":
         """Return stakes near one that is expected to do well."""
         centre = min(max(share, 1e-9), LARGEST_SHARE)
-        shares = np.minimum(centre * np.array([0.4, 0.9]), LARGEST_SHARE)  # a spread is rather under- than overestimated
+        shares = np.minimum(
+            centre * np.array([0.4, 0.9]), LARGEST_SHARE
+        )  # a spread is rather under- than overestimated
         return cls(frozen(shares), frozen(np.array([0.5, 0.5])))
 
     @classmethod
@@ -137,8 +140,8 @@ def two_stage_bound(
 def _largest_rejected(parts: list[tuple[FloatArray, FloatArray, Bets]], alpha: float) -> float:
     """Return the largest mean above the floor against which the product of all capitals reaches 1/α."""
     wanted = np.log(1.0 / alpha)
-    total, rows = (sum(float(part[column].sum()) for part in parts) for column in (0, 1))
-    low, high = 0.0, total / rows  # at the observed mean, nothing is won
+    total = sum(float(above.sum()) for above, _, _ in parts)
+    low, high = 0.0, total / sum(float(sizes.sum()) for _, sizes, _ in parts)  # at the observed mean, nothing is won
     for _ in range(STEPS):
         middle = 0.5 * (low + high)
         if sum(_log_capital(above, sizes, middle, bets) for above, sizes, bets in parts) >= wanted:
@@ -152,7 +155,7 @@ def _largest_rejected(parts: list[tuple[FloatArray, FloatArray, Bets]], alpha: f
 
 def pilot_bets(
     terms: FloatArray, floor: float, alpha: float, rng: Generator, sizes: FloatArray | None = None
-) -> tuple[Bets, FloatArray]:
+) -> tuple[Bets, IntArray]:
     """Return stakes that a few of the units set, and the positions of the others, which alone may be bet on."""
     units = len(terms)
     order = rng.permutation(units)
@@ -193,7 +196,7 @@ def _log_wealth(above: FloatArray, sizes: FloatArray, share: float, slope: float
         if product > 1e100 or product < 1e-100:
             total += np.log(product)
             product = 1.0
-    return total + np.log(product)
+    return float(total + np.log(product))
 
 
 @kernel
@@ -206,4 +209,4 @@ def _bet_on(above: FloatArray, share: FloatArray, slope: FloatArray, held: Float
             total += held[k]
         if total >= wanted:
             return i
-    return above.shape[0]
+    return len(above)

@@ -9,7 +9,7 @@ from scipy import special
 
 from poem.arrays import FloatArray, IntArray
 from poem.calibrate import LossBounds, clip_for, loss_range
-from poem.diagnostics import Diagnostics, diagnose
+from poem.diagnostics import Diagnostics, diagnose, provably_unsupported
 from poem.errors import InputError
 from poem.estimators import (
     IPS,
@@ -32,6 +32,7 @@ from poem.floor import FlooredPolicy
 from poem.intervals import (
     FLOORED,
     METHODS,
+    ONLY_FOR,
     Method,
     Replicates,
     bca,
@@ -237,6 +238,7 @@ class _Part:
     found: dict[str, _Found]
     diagnostics: Diagnostics
     skipped: bool
+    unsupported: float  # probability that certainly has no support
 
 
 class _Work:
@@ -280,7 +282,9 @@ class _Work:
             found[name] = _Found(ready, ready.summary(sums, seen, self.unit), sums, seen)
         clip = clip_for(self.log, IPS("auto"))[0]
         unsupported = unsupported_share(policy, self.log)
-        return _Part(policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped)
+        return _Part(
+            policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped, provably_unsupported(rows)
+        )
 
     # ---- the table ------------------------------------------------------------------------
 
@@ -300,7 +304,7 @@ class _Work:
             for name, found in part.found.items():
                 versus = None if base is None or part is base else base.found.get(name)
                 other = versus.sums if versus else (self.logged if base is None else None)
-                lines.append(self._line(part, name, found, other, versus, drawn, place))
+                lines.append(self._line(part, name, found, other, base, versus, drawn, place))
         mean = Estimate(
             self.logged.value() + self.worst,
             standard_error(self.logged.shares()),
@@ -328,6 +332,7 @@ class _Work:
         name: str,
         found: _Found,
         other: UnitSums | None,
+        base: _Part | None,
         versus: _Found | None,
         drawn: Replicates | None,
         place: dict[int, int],
@@ -340,9 +345,9 @@ class _Work:
         if other is not None:
             least = freedom if versus is None else min(freedom, _freedom(versus))
             difference, ends, better = self._difference(found, other, versus, least, drawn, place)
-        bias, above = estimate.bias_bound, _above(found)
+        bias, above = self._bias(part, found)
         below = 0.0 if self.interval == "bernstein" else bias  # its low end has the bias in it
-        others = (0.0, 0.0) if versus is None else (versus.estimate.bias_bound, _above(versus))
+        others = (0.0, 0.0) if versus is None or base is None else self._bias(base, versus)
         ends = ends[0] - bias - others[1], ends[1] + above + others[0]
         if bias + others[0] > 0.0 and ends[0] <= 0.0 <= ends[1]:
             better = np.nan  # the bias alone may decide it
@@ -362,6 +367,16 @@ class _Work:
             freedom=freedom,
             bias_above=above,
         )
+
+    def _bias(self, part: _Part, found: _Found) -> tuple[float, float]:
+        """Return how far the true loss can be below and above the estimate because weight was held back or is missing.
+
+        What certainly has no support may cost anything within the range of the loss; pessimistic estimators have
+        taken it to be the worst, and intervals that hold for any n count it themselves.
+        """
+        missing = 0.0 if self.interval in ONLY_FOR else -self.best * part.unsupported
+        bias = found.estimate.bias_bound + missing
+        return bias, 0.0 if found.estimator.pessimistic else bias
 
     def _interval(
         self, found: _Found, freedom: float, drawn: Replicates | None, place: dict[int, int]
@@ -408,7 +423,7 @@ class _Work:
         return self.best * high, self.best * low
 
     def _floored(self, found: _Found, tail: float, less: float = 0.0) -> tuple[float, float]:
-        """Bound the loss of a policy, or with ``less=1`` its difference to the logged loss, each end with error ``tail``.
+        """Bound the loss of a policy, or with ``less=1`` its difference to the logged loss, with error ``tail`` each.
 
         With the reward R, 0 for the worst loss and 1 for the best, (r − less)·R is at least −less, and so is
         (r − less)·(1 − R). The first bounds the loss from above: what the log does not support counts as the worst.
@@ -472,8 +487,3 @@ class _Work:
 def _freedom(found: _Found) -> float:
     """Return the degrees of freedom of a standard error: effective independent units less one."""
     return found.estimate.effective_n - 1.0
-
-
-def _above(found: _Found) -> float:
-    """Return how far the true loss can be above the estimate because weights were held back."""
-    return 0.0 if found.estimator.pessimistic else found.estimate.bias_bound

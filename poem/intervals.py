@@ -197,32 +197,31 @@ def bernstein(sums: UnitSums, span: float, tail: float) -> tuple[float, float]:
 
 
 def clopper_pearson(gain: FloatArray, weight: FloatArray, tail: float) -> tuple[float, float]:
-    """Return the interval of a binomial share for the mean gain of units, each 0 or its weight: exact for equal weights."""
-    _check_equal(weight)
+    """Return the exact interval for the mean of gains that are 0 or w, where all weights are 0 or w."""
     largest = float(weight.max())
     if largest <= 0.0:
         return -np.inf, np.inf
-    trials = len(gain) / largest
-    successes = min(float(gain.sum()) / largest, trials)
-    low = float(special.betaincinv(successes, trials - successes + 1.0, tail)) if successes > 0.0 else 0.0
+    _check_all_or_nothing(gain / largest, weight / largest)
+    trials, successes = len(gain), round(float(gain.sum()) / largest)
+    low = float(special.betaincinv(successes, trials - successes + 1.0, tail)) if successes > 0 else 0.0
     failures = trials - successes
-    high = float(special.betaincinv(successes + 1.0, failures, 1.0 - tail)) if failures > 0.0 else 1.0
-    return low, high
+    high = float(special.betaincinv(successes + 1.0, failures, 1.0 - tail)) if failures > 0 else 1.0
+    return min(largest * low, 1.0), min(largest * high, 1.0)
 
 
-def _check_equal(weight: FloatArray) -> None:
-    """Refuse weights that are neither 0 nor all the same."""
-    some = weight[weight > 1e-9 * weight.max()]
-    if len(some) and np.ptp(some) > 1e-6 * some.max():
-        raise InputError(
-            f"interval='clopper-pearson' needs weights that are all equal or 0; found weights from {some.min():.3g} to "
-            f"{some.max():.3g}, for which it covers far too rarely. Use interval='betting'."
-        )
+def _check_all_or_nothing(gain: FloatArray, weight: FloatArray) -> None:
+    """Refuse gains and weights, as shares of the largest weight, other than 0 and 1."""
+    for values, what in ((weight, "weights"), (gain, "gains over the worst loss")):
+        between = np.flatnonzero((values > 1e-6) & (values < 1.0 - 1e-6))
+        if len(between):
+            raise InputError(
+                f"interval='clopper-pearson' is for units that have the same weight or 0, and the best or the worst "
+                f"loss; {len(between)} of {len(values)} units have {what} between 0 and the largest one. "
+                "Use interval='betting'."
+            )
 
 
-def least_mean(
-    method: str, terms: FloatArray, sizes: FloatArray, floor: float, tail: float, seed: int = 0
-) -> float:
+def least_mean(method: str, terms: FloatArray, sizes: FloatArray, floor: float, tail: float, seed: int = 0) -> float:
     """Return what the mean per row exceeds with probability 1 − tail, by one of ``FLOORED``; never below the floor.
 
     ``terms`` are the sums of each unit's rows, none below ``floor`` times its size.

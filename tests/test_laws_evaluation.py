@@ -20,6 +20,7 @@ from sklearn.dummy import DummyRegressor
 
 import poem
 from poem.diagnostics import diagnose, pareto_k
+from poem.errors import InputError
 from poem.estimators import (
     IPS,
     SNIPS,
@@ -34,7 +35,17 @@ from poem.estimators import (
 )
 from poem.estimators.base import standard_error
 from poem.evaluate import ALL
-from poem.intervals import BLOCK, _poisson_table, bernstein, bootstrap, clopper_pearson, normal, student, truncated
+from poem.intervals import (
+    BLOCK,
+    _poisson_table,
+    bernstein,
+    bootstrap,
+    clopper_pearson,
+    least_mean,
+    normal,
+    student,
+    truncated,
+)
 from poem.kernel import OneBlasThread, Threads
 
 TAIL = 0.025  # on each side of a 95 % interval
@@ -368,17 +379,35 @@ def test_truncated_bounds_hold(outputs, weights, n, logs):
         assert np.median(high) < -0.2
 
 
+@pytest.mark.parametrize("classes", [1, 2, 5])
+@pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("n", [30, 500])
+def test_clopper_pearson_intervals_cover_where_weights_are_equal_or_0(classes, mean, n):
+    """One of several classes, all logged equally often."""
+    rng, logs, hits = np.random.default_rng(20), 1000, 0
+    for _ in range(logs):
+        weight = np.where(rng.integers(0, classes, n) == 0, float(classes), 0.0)
+        if weight.any():
+            low, high = clopper_pearson(weight * (rng.random(n) < mean), weight, TAIL)
+            hits += low <= mean <= high
+        else:
+            hits += 1
+    assert hits / logs >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / logs)
+
+
 @every_world
-@pytest.mark.parametrize(("n", "logs"), [(200, 1000), (2000, 500), (20_000, 40)])
-def test_clopper_pearson_intervals_cover(outputs, weights, n, logs):
-    """Also where few rows count: one that was never drawn would be one trial of few."""
-    here, intervals = world(outputs, weights), []
-    for counts in here.draw(n, logs, seed=20):
-        rows = taken(here.cells, drawn(counts))
-        low, high = clopper_pearson(rows.ratio * -rows.loss, rows.ratio, TAIL)
-        intervals.append((-high, -low))
-    assert coverage(here.truth, intervals) >= 0.93
-    assert np.nanmax(np.ptp(intervals, axis=1)) < 2 * here.cells.ratio.max() / np.sqrt(n)  # and say something
+def test_clopper_pearson_refuses_weights_that_differ(outputs, weights):
+    here = world(outputs, weights)
+    (counts,) = here.draw(200, 1, seed=20)
+    with pytest.raises(
+        InputError, match=r"200 units have weights between 0 and the largest one. Use interval='betting'"
+    ):
+        poem.evaluate(here.new, here.log(counts), "IPS", interval="clopper-pearson")
+
+
+def test_clopper_pearson_refuses_outcomes_in_between():
+    with pytest.raises(InputError, match=r"1 of 3 units have gains over the worst loss between 0 and the largest one"):
+        clopper_pearson(np.array([0.0, 1.0, 2.0]), np.full(3, 2.0), TAIL)
 
 
 # ---- poem.evaluate itself -----------------------------------------------------------------------
@@ -412,8 +441,9 @@ def test_evaluate_makes_the_intervals_whose_coverage_is_known(name, weights):
     if name == "IPS":
         gain, cost = rows.ratio * -rows.loss, rows.ratio * (rows.loss + 1.0)
         expected["truncated"] = truncated(cost, TAIL) - 1.0, -truncated(gain, TAIL)
-        low, high = clopper_pearson(gain, rows.ratio, TAIL)
-        expected["clopper-pearson"] = -high, -low
+        for method in ("ls", "betting"):
+            by_gain, by_cost = (least_mean(method, terms, np.ones(2000), 0.0, TAIL) for terms in (gain, cost))
+            expected[method] = by_cost - 1.0, -by_gain
     model = KnownLosses(here.wrong_losses.reshape(6, 4))
     for interval, ends in expected.items():
         line = poem.evaluate(here.new, log, [name], interval=interval, model=model, replicates=500)["policy", name]
@@ -572,14 +602,13 @@ def test_vw_estimators_agree(outputs, weights):
 
     Values and intervals agree as they are: both take the variance of the products with n − 1, and no row of these
     logs shares its unit with another, for which only poem widens its interval. poem's IPS is around the worst logged
-    loss, which is 0 here; around any other the two differ by (mean weight − 1)·worst. Clopper and Pearson's interval
-    takes the range of the loss from the log, theirs from its user: both are 1 here.
+    loss, which is 0 here; around any other the two differ by (mean weight − 1)·worst.
     """
     here = world(outputs, weights)
     (counts,) = here.draw(500, 1, seed=10)
     log, rows = here.log(counts), taken(here.cells, drawn(counts))
     ips, snips = their_ips.Estimator(), their_snips.Estimator()
-    intervals = {"normal": their_gaussian.Interval(), "clopper-pearson": their_clopper_pearson.Interval()}
+    intervals = {"normal": their_gaussian.Interval()}
     for logged, loss, log_ratio in zip(np.exp(rows.log_propensity), rows.loss, rows.log_ratio, strict=True):
         for one in (ips, snips, *intervals.values()):
             one.add_example(logged, -loss, np.exp(log_ratio) * logged)
@@ -590,6 +619,14 @@ def test_vw_estimators_agree(outputs, weights):
         assert found["policy", "SNIPS"].value == pytest.approx(-snips.get(), rel=1e-9)
         low, high = theirs.get(alpha=0.1)
         assert (line.low, line.high) == pytest.approx((-high, -low), rel=1e-9)
+
+
+def test_vw_estimators_agree_where_all_weights_are_1():
+    """Elsewhere theirs takes the largest weight for one trial, which covers far too rarely."""
+    gain, theirs = (np.random.default_rng(23).random(50) < 0.8).astype(float), their_clopper_pearson.Interval()
+    for reward in gain.tolist():
+        theirs.add_example(0.5, reward, 0.5)
+    assert clopper_pearson(gain, np.ones(50), 0.05) == pytest.approx(theirs.get(alpha=0.1), rel=1e-9)
 
 
 # ---- the bootstrap ----------------------------------------------------------------------------------

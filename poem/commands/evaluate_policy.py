@@ -114,12 +114,21 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
     """Return the answer in words, and whether the policy is surely better by the headline estimator."""
     line = _headline(found, "policy")
     than = "what was logged" if found.against == "logged" else "the other one"
-    doubted = [name for name in found.diagnostics if _headline(found, name).verdict == "don't"]
+    doubted = [name for name in found.diagnostics if _doubted(found, name)]
     if doubted:
         return f"Answer: not shown to be better than {than}: do not believe the estimates of {doubted[0]}.", False
     better = bool(line.difference_high < 0.0)
     word = "better" if better else "worse" if line.difference_low > 0.0 else "not shown to be better"
     return f"Answer: {word} than {than}, by {line.estimator} with {found.level:.0%} confidence.", better
+
+
+def _doubted(found: "Evaluation", policy: str) -> bool:
+    """Tell whether not to believe an interval; one that holds for any weights and outcomes needs right propensities only."""
+    from poem.intervals import ONLY_FOR
+
+    diagnostics = found.diagnostics[policy]
+    verdict = diagnostics["mean weight"].verdict if found.interval in ONLY_FOR else diagnostics.verdict
+    return verdict == "don't"
 
 
 def _headline(found: "Evaluation", policy: str) -> "Line":

@@ -79,7 +79,12 @@ def run(options: argparse.Namespace) -> int:
     with working(options, "watching"):
         looks = looks_at(gate, in_time_order(log), options.every)
     answer = answer_of(gate)
-    content = {"answer": gate.answer, "confidence": gate.confidence, "margin": gate.margin, "text": answer}
+    content: dict[str, Any] = {
+        "answer": gate.answer,
+        "confidence": gate.confidence,
+        "margin": gate.margin,
+        "text": answer,
+    }
     content |= {"decided_at": gate.decided_at, **asdict(looks[-1]), "looks": [asdict(look) for look in looks]}
     show(options, f"{table(looks, gate)}\n{answer}", content)
     return 0 if gate.answer == "ship" else 1
