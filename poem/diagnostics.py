@@ -13,6 +13,7 @@ from poem.estimators.base import Terms, effective_number, standard_error
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
 
+ENOUGH_EVENTS = 30.0
 CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
 WHY = "what was logged there had propensity 1"
 CLIPS = tuple(2.0**power for power in range(0, 11))
@@ -150,16 +151,17 @@ def _events(rows: Rows, unit: IntArray | None) -> Finding:
     """Say how many outcomes decide: (Σd²)³/(Σd³)² of the units' shares d in the error of SNIPS, 1/skewness² per unit.
 
     For a rare outcome this is how often it occurred. Below 25 to 30 an interval around a standard error covers too
-    rarely (Cochran, 1977, §2.15).
+    rarely (Cochran, 1977, §2.15). The difference to the log may still be clear, so that this alone is no "don't".
     """
     d = Terms(rows.ratio * rows.loss, rows.ratio).by_unit(unit).shares() if rows.ratio.any() else np.zeros(1)
     largest = float(np.abs(d).max())
     if not largest > 1e-12 * float(np.abs(rows.loss).max()) / len(d):
-        return Finding("events", 0.0, "don't", "all outcomes that count are the same, so nothing tells how they vary")
+        return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
     d = d / largest
     cubes = float(np.sum(d**3))
     count = min(float(d @ d) ** 3 / max(cubes**2, 1e-300), float(len(d)))
-    return _high_is_good("events", count, 5.0, 30.0, f"the estimate rests on the outcomes of about {count:.0f} units")
+    reason = f"the estimate rests on the outcomes of about {count:.0f} units"
+    return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)
 
 
 def pareto_k(ratio: FloatArray) -> float:

@@ -123,7 +123,7 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
 
 
 def _doubted(found: "Evaluation", policy: str) -> bool:
-    """Tell whether not to believe an interval; one that holds for any weights and outcomes needs right propensities only."""
+    """Tell whether not to believe an interval; one that holds for any number of rows needs right propensities only."""
     from poem.intervals import ONLY_FOR
 
     diagnostics = found.diagnostics[policy]
