@@ -9,12 +9,12 @@ from poem.commands.arguments import (
     add_columns,
     add_command,
     add_common,
+    add_loss_bounds,
     add_seed,
     check_recipe,
     log_for,
     loss_bounds_of,
     names,
-    number_pair,
     plain,
     read_raw_log,
     recipe_of,
@@ -66,12 +66,7 @@ def add(commands: Any) -> None:
         metavar="KIND",
         help="t (default), normal, bootstrap, bernstein, truncated, ls, betting or clopper-pearson",
     )
-    parser.add_argument(
-        "--loss-bounds",
-        type=number_pair,
-        metavar="LOW,HIGH",
-        help="least and greatest possible loss (or reward, if the log has rewards; default: those of the log)",
-    )
+    add_loss_bounds(parser)
     parser.add_argument("--level", type=share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
     add_seed(parser, "folds and bootstrap")
     add_common(parser)
@@ -100,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             interval=options.interval,
             level=options.level,
             against="logged" if options.against is None else "other",
-            loss_bounds="auto" if options.loss_bounds is None else loss_bounds_of(options.loss_bounds, log.outcome),
+            loss_bounds=loss_bounds_of(options, log),
             n_jobs=options.jobs,
             seed=options.seed,
         )

@@ -9,10 +9,10 @@ from poem.commands.arguments import (
     add_columns,
     add_command,
     add_common,
+    add_loss_bounds,
     log_for,
     loss_bounds_of,
     number,
-    number_pair,
     read_raw_log,
     share,
     show,
@@ -46,13 +46,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--policy", type=Path, required=True, metavar="POLICY", help="a file that poem train wrote, from other rows"
     )
-    parser.add_argument(
-        "--loss-bounds",
-        type=number_pair,
-        required=True,
-        metavar="LOW,HIGH",
-        help="least and greatest possible loss (or reward, if the log has rewards), such as 0,1",
-    )
+    add_loss_bounds(parser, required=True)
     parser.add_argument("--confidence", type=share, default=0.95, metavar="P", help="of the answer (default: 0.95)")
     parser.add_argument("--margin", type=number, default=0.0, metavar="GAIN", help="gain to decide on (default: 0)")
     parser.add_argument(
@@ -74,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     log = log_for(policy, options.policy, read_raw_log(options, policy), options)
     if was_trained_on(policy, log):
         raise InputError(f"{options.policy} was trained on this very log. Pass rows that were logged later.")
-    bounds = loss_bounds_of(options.loss_bounds, log.outcome)
+    bounds = loss_bounds_of(options, log)
     gate = Gate(policy, loss_bounds=bounds, confidence=options.confidence, margin=options.margin)
     with working(options, "watching"):
         looks = looks_at(gate, in_time_order(log), options.every)
