@@ -13,7 +13,7 @@ from poem.estimators.base import Terms, effective_number, standard_error
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
 
-ENOUGH_EVENTS = 30.0
+ENOUGH_EVENTS = 25.0  # for a t interval, by Cochran (1977, §2.15)
 CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
 WHY = "what was logged there had propensity 1"
 CLIPS = tuple(2.0**power for power in range(0, 11))
@@ -150,8 +150,8 @@ def _steady(rows: Rows) -> Finding:
 def _events(rows: Rows, unit: IntArray | None) -> Finding:
     """Say how many outcomes decide: (Σd²)³/(Σd³)² of the units' shares d in the error of SNIPS, 1/skewness² per unit.
 
-    For a rare outcome this is how often it occurred. Below 25 to 30 an interval around a standard error covers too
-    rarely (Cochran, 1977, §2.15). The difference to the log may still be clear, so that this alone is no "don't".
+    For a rare outcome this is how often it occurred. Below 25 an interval around a standard error covers too
+    rarely. The difference to the log may still be clear, so that this alone is no "don't".
     """
     d = Terms(rows.ratio * rows.loss, rows.ratio).by_unit(unit).shares() if rows.ratio.any() else np.zeros(1)
     largest = float(np.abs(d).max())
