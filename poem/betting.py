@@ -131,8 +131,9 @@ def two_stage_bound(
     bets, rest = pilot_bets(terms, floor, alpha, rng, sizes)
     above, sizes = _scaled(terms, floor, sizes)
     parts = [(frozen(above[rest]), frozen(sizes[rest]), bets)]
-    few = np.setdiff1d(np.arange(len(terms)), rest)
-    if len(few):
+    few = np.ones(len(terms), dtype=bool)
+    few[rest] = False
+    if few.any():
         parts.append((frozen(above[few]), frozen(sizes[few]), Bets.blind(len(terms), alpha)))
     return floor + _largest_rejected(parts, alpha)
 
@@ -190,12 +191,22 @@ def _log_capital(above: FloatArray, sizes: FloatArray, mean: float, bets: Bets) 
 @kernel
 def _log_wealth(above: FloatArray, sizes: FloatArray, share: float, slope: float) -> float:
     """Return Σ log(1 − share·size + slope·above), with one logarithm for several factors."""
-    total, product = 0.0, 1.0
-    for i in range(above.shape[0]):
-        product *= 1.0 - share * sizes[i] + slope * above[i]
+    total, product, n = 0.0, 1.0, above.shape[0]
+    whole = n - n % 8
+    for first in range(0, whole, 8):  # so many factors at a time can be vectorised
+        eight = 1.0
+        for i in range(first, first + 8):
+            eight *= 1.0 - share * sizes[i] + slope * above[i]
+        if 1e-100 < eight < 1e100:
+            product *= eight
+        else:
+            for i in range(first, first + 8):
+                total += np.log(1.0 - share * sizes[i] + slope * above[i])
         if product > 1e100 or product < 1e-100:
             total += np.log(product)
             product = 1.0
+    for i in range(whole, n):
+        total += np.log(1.0 - share * sizes[i] + slope * above[i])
     return float(total + np.log(product))
 
 
