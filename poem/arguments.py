@@ -123,25 +123,36 @@ def splits_of(log: BanditLog, validation: Validation, seed: int, *, by_unit: boo
     if validation is None:
         return [Split(log, None, None)]
     if isinstance(validation, BanditLog):
-        alike = ("labels", "n_features", "feature_names")
-        validation.need_propensities()
-        if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
-            raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
+        check_alike(log, validation)
         return [Split(log, validation, validation.units())]
     unit = log.units()
     if isinstance(validation, int | np.integer) and not isinstance(validation, bool) and validation > 1:
         fold = folds_of(log, int(validation), seed)
         return [Split(log.take(fold != part), log.take(fold == part), unit[fold == part]) for part in range(validation)]
+    share = check_share(validation)
+    by: Literal["unit", "row"] | None = None
+    if by_unit:
+        by = "unit" if int(unit.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
+    train, held = log.split(share, np.random.default_rng([seed, 0]), by=by)
+    return [Split(train, held, held.units())]
+
+
+def check_alike(log: BanditLog, validation: BanditLog) -> None:
+    """Refuse a validation log of another kind."""
+    alike = ("labels", "n_features", "feature_names")
+    validation.need_propensities()
+    if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
+        raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
+
+
+def check_share(validation: Any) -> float:
+    """Return the share to hold out, or say what is wrong with it."""
     if not isinstance(validation, float | np.floating) or not 0.0 < validation < 1.0:
         raise InputError(
             f"validation must be a share between 0 and 1, a number of folds above 1, a log, or None; "
             f"found {validation!r}."
         )
-    by: Literal["unit", "row"] | None = None
-    if by_unit:
-        by = "unit" if int(unit.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
-    train, held = log.split(float(validation), np.random.default_rng([seed, 0]), by=by)
-    return [Split(train, held, held.units())]
+    return float(validation)
 
 
 def weights_of(

@@ -5,10 +5,9 @@ c of a capital of 1 that their mean per row exceeds m has, after all units,
 
     W(m) = mean over c of Π (1 − c·sᵤ + c·(tᵤ − floor·sizeᵤ) / ((m − floor)·largest size)),   sᵤ = sizeᵤ / largest size.
 
-If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939).
-W falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Factors are linear in tᵤ,
-so that the same holds if units differ: the bound is then on the average of their means, given their sizes
-(log(1 + x) ≤ x).
+If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W
+falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. As log(1 + x) ≤ x, the same
+holds if units differ: the bound is then on the average of their means, given their sizes.
 """
 
 from dataclasses import dataclass
@@ -38,10 +37,14 @@ class Bets:
     def around(cls, share: float) -> "Bets":
         """Return stakes near one that is expected to do well."""
         centre = min(max(share, 1e-9), LARGEST_SHARE)
-        shares = np.minimum(
-            centre * np.array([0.4, 0.9]), LARGEST_SHARE
-        )  # a spread is rather under- than overestimated
-        return cls(frozen(shares), frozen(np.array([0.5, 0.5])))
+        shares = np.minimum(centre * np.array([0.5, 1.0, 2.0]), LARGEST_SHARE)
+        return cls(frozen(shares), frozen(np.array([0.2, 0.6, 0.2])))
+
+    @classmethod
+    def below(cls, share: float) -> "Bets":
+        """Return stakes below one that is rather too high, because few units set it and show too little spread."""
+        centre = min(max(share, 1e-9), LARGEST_SHARE)
+        return cls(frozen(centre * np.array([0.4, 0.9])), frozen(np.array([0.5, 0.5])))
 
     @classmethod
     def blind(cls, units: int, alpha: float) -> "Bets":
@@ -91,6 +94,12 @@ def best_share(spread: float, units: float, alpha: float) -> float:
     ``spread`` is the standard deviation of (t − floor) as a share of its mean.
     """
     return float(np.sqrt(2.0 * np.log(1.0 / alpha) / max(units, 1.0)) / max(spread, 1e-9))
+
+
+def growth(terms: FloatArray, floor: float, sizes: FloatArray) -> float:
+    """Return how fast the best stake would have made the capital grow, per unit, in bets that the mean exceeds 0."""
+    above, sizes = _scaled(terms, floor, sizes)
+    return max(_log_wealth(above, sizes, share, share / -floor) for share in Bets.everywhere(1e-3).share) / len(terms)
 
 
 def log_capital(terms: FloatArray, floor: float, mean: float, bets: Bets, sizes: FloatArray | None = None) -> float:
@@ -168,7 +177,7 @@ def pilot_bets(
     mean = float(above[few].mean())
     spread = float(above[few].std()) / mean if mean > 0.0 else 1.0
     share = best_share(max(spread, 0.05), len(rest), alpha)
-    return Bets.around(share).and_also(Bets.everywhere(), BLIND), rest
+    return Bets.below(share).and_also(Bets.everywhere(), BLIND), rest
 
 
 def _scaled(terms: FloatArray, floor: float, sizes: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -48,20 +48,14 @@ class Calibration:
         )
 
 
-def calibrate(
-    log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", held: BanditLog | None = None
-) -> Calibration:
+def calibrate(log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
-    if np.ptp(log.loss) == 0.0:
-        raise LearningError(
-            f"every one of the {len(log)} training rows has the same loss ({log.loss[0]}). Collect more rows, "
-            "hold out fewer, or check the column that was passed as loss or reward."
-        )
-    low, high = loss_range(log.loss if held is None else np.concatenate([log.loss, held.loss]), loss_bounds)
+    low, high = loss_range(np.concatenate([part.loss for part in (log, *held)]), loss_bounds)
     clip, rule = clip_for(log, estimator)
     scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
-    lam_star = float(-scaled.mean() / np.sqrt(scaled.var(ddof=1) / len(scaled)))
+    spread = float(np.sqrt(scaled.var(ddof=1) / len(scaled)))
+    lam_star = -float(scaled.mean()) / spread if spread > 0.0 else 0.0
     source: Literal["given", "data"] = "data" if loss_bounds == "auto" else "given"
     return Calibration(low, high, source, clip, rule, lam_star)
 
@@ -89,6 +83,15 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
             "every propensity is 1: the logging policy was deterministic. It never tried anything else in any "
             "context, so no amount of its data says what another output would have cost. Log with some "
             "randomness, or pass force=True if you know that contexts make up for it."
+        )
+
+
+def check_varied(train: BanditLog) -> None:
+    """Refuse rows to train on that all have the same loss."""
+    if np.ptp(train.loss) == 0.0:
+        raise LearningError(
+            f"every one of the {len(train)} training rows has the same loss ({train.loss[0]}). Collect more rows, "
+            "hold out fewer, or check the column that was passed as loss or reward."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from poem.arrays import FloatArray, IntArray
 from poem.calibrate import Calibration
+from poem.certificate import Evidence, Forecast, forecast
 from poem.checkpoint import Checkpoint
 from poem.estimators import IPS, Estimate, Estimator, Rows
 from poem.estimators.base import Terms, standard_error
@@ -19,12 +20,12 @@ from poem.learners import Recipe
 from poem.log import BanditLog
 from poem.loss_models import ContextLosses
 from poem.optimizers import Trace
+from poem.paired import Control, paired_terms
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.training import Training
 
-ROUNDING = 1e-9  # of scaled losses
 WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
 
 
@@ -44,6 +45,17 @@ class HeldOut:
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
             self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+        self._control = None if self._losses is None else Control(training.logger, self._losses, training.seed)
+
+    def paired(self, policy: Policy, threads: Threads) -> FloatArray:
+        """Return the paired terms of these rows under a policy."""
+        return paired_terms(self.layout, self.loss, policy.weights, self._control, threads)
+
+    def evidence(self, policy: Policy, threads: Threads, loss: float) -> Evidence:
+        """Return what these rows say of a policy that has not seen them; ``loss`` is what was logged on average."""
+        log_ratio = self.layout.log_prob(policy.weights, threads) - self.layout.log_propensity
+        units = np.unique(self.units, return_inverse=True)[1]
+        return Evidence(self.paired(policy, threads), np.exp(np.minimum(log_ratio, 300.0)), units, loss)
 
     def rows(self, policy: Policy, threads: Threads) -> Rows:
         """Return what estimators may know of these rows under a policy."""
@@ -66,10 +78,15 @@ class HeldOut:
 
 
 class Jury:
-    """The held-out rows of all folds, and the estimator that judges on them."""
+    """The held-out rows of all folds, and the estimator that judges on them.
 
-    def __init__(self, judge: Estimator, folds: Sequence[HeldOut], calibration: Calibration) -> None:
-        self.judge, self.folds, self.calibration = judge, folds, calibration
+    A jury that ``foresees`` also says what certificate a candidate may expect.
+    """
+
+    def __init__(
+        self, judge: Estimator, folds: Sequence[HeldOut], calibration: Calibration, foresees: bool = False
+    ) -> None:
+        self.judge, self.folds, self.calibration, self.foresees = judge, folds, calibration, foresees
         self.units: IntArray = np.unique(np.concatenate([fold.units for fold in folds]), return_inverse=True)[1]
         self._loss = np.concatenate([fold.loss for fold in folds])
         self._logged = Terms(self._loss).by_unit(self.units)
@@ -93,9 +110,9 @@ class Jury:
         )
         return found.rescaled(*self.calibration.bounds), gain
 
-    def successes(self) -> int:
-        """Return how many rows had a loss below the worst one."""
-        return int(np.count_nonzero(self._loss < -ROUNDING))
+    def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
+        """Return the certificate that a candidate may expect, from the paired terms of all folds."""
+        return forecast(np.concatenate(parts), self.units)
 
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""
@@ -161,7 +178,7 @@ class Contest:
 
     def _candidate(self, position: int, recipe: Recipe, threads: Threads, line: Progress) -> Candidate:
         """Make one candidate in each fold, or take it from the checkpoint, and judge it."""
-        first, rows, problems = None, [], set()
+        first, rows, terms, problems = None, [], [], set()
         for fold, training in enumerate(self.trainings):
             number = fold * len(self.recipes) + position
             policy = self.kept.load(number)
@@ -171,13 +188,17 @@ class Contest:
             problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"]))
             if self.jury is not None:
                 rows.append(self.jury.folds[fold].rows(policy, threads))
+                if self.jury.foresees:
+                    terms.append(self.jury.folds[fold].paired(policy, threads))
             first = first or policy
             line.part_done()
         assert first is not None
         validation, gain = (None, None) if self.jury is None else self.jury.verdict(rows)
         if validation is not None and overfits(validation):
             problems.add(OVERFITS)
-        return _candidate(first, recipe, validation, gain, tuple(problem for problem in MEANING if problem in problems))
+        foreseen = self.jury.forecast(terms) if self.jury is not None and terms else None
+        found = tuple(problem for problem in MEANING if problem in problems)
+        return _candidate(first, recipe, validation, gain, foreseen, found)
 
     def _made(self, training: Training, number: int, recipe: Recipe, threads: Threads, line: Progress) -> Policy:
         def on_step(step: int, value: float) -> None:
@@ -191,7 +212,12 @@ class Contest:
 
 
 def _candidate(
-    policy: Policy, recipe: Recipe, validation: Estimate | None, gain: Gain | None, problems: tuple[str, ...]
+    policy: Policy,
+    recipe: Recipe,
+    validation: Estimate | None,
+    gain: Gain | None,
+    foreseen: Forecast | None,
+    problems: tuple[str, ...],
 ) -> Candidate:
     record = policy.training["trace"]
     return Candidate(
@@ -203,6 +229,7 @@ def _candidate(
         clipped_share=record["clipped_share"],
         validation=validation,
         gain=gain,
+        forecast=foreseen,
         problems=problems,
         seconds=record["seconds"],
         trace=Trace(

@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import IntArray
 from poem.estimators import Rows
 from poem.estimators.base import Terms, effective_number, standard_error
+from poem.tails import pareto_k
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
@@ -162,35 +162,3 @@ def _events(rows: Rows, unit: IntArray | None) -> Finding:
     count = min(float(d @ d) ** 3 / max(cubes**2, 1e-300), float(len(d)))
     reason = f"the estimate rests on the outcomes of about {count:.0f} units"
     return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)
-
-
-def pareto_k(ratio: FloatArray) -> float:
-    """Return the shape k of a generalised Pareto fit to the largest weights (Zhang & Stephens, 2009).
-
-    The mean of weights with k > ½ has no variance, and above 0.7 it cannot be relied on at any n one has
-    (Vehtari et al., 2024). Equal weights have no tail: −∞.
-    """
-    n = len(ratio)
-    size = int(min(0.2 * n, 3.0 * np.sqrt(n)))
-    if size < 5:
-        return -np.inf if np.ptp(ratio) == 0.0 else np.nan
-    largest = np.sort(np.partition(ratio, n - size - 1)[n - size - 1 :])
-    excess = largest[1:] - largest[0]
-    excess = excess[excess > 0.0]
-    if len(excess) < 5 or excess[-1] <= 1e-12 * largest[-1]:
-        return -np.inf
-    return _generalised_pareto_shape(excess / excess[-1])  # the shape does not depend on the scale
-
-
-def _generalised_pareto_shape(excess: FloatArray) -> float:
-    m = len(excess)
-    count = 30 + int(np.sqrt(m))
-    quarter = excess[int(m / 4 + 0.5) - 1]
-    grid = 1.0 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
-    theta = grid / (3.0 * quarter) + 1.0 / excess[-1]
-    theta = np.where(theta == 0.0, 1e-12, theta)  # an exponential tail is the limit, not a case of its own
-    shapes = np.array([np.mean(np.log1p(-value * excess)) for value in theta])
-    fit = m * (np.log(-theta / shapes) - shapes - 1.0)
-    mean_theta = float(theta @ special.softmax(fit))
-    k = float(np.mean(np.log1p(-mean_theta * excess)))
-    return (k * m + 0.5 * 10.0) / (m + 10.0)  # a weak prior at one half

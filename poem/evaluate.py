@@ -44,7 +44,7 @@ from poem.intervals import (
     normal,
     student,
 )
-from poem.judged import Judged, judge_all
+from poem.judged import NO_POLICY, Judged, judge_all
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.log import BanditLog
 from poem.model_values import Model, expectations, model_for, unsupported_share
@@ -65,13 +65,15 @@ ALL: dict[str, Estimator] = {
 }
 
 
-def estimate(policy: Policy | FlooredPolicy, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
+def estimate(policy: Policy | FlooredPolicy | None, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
     """Estimate the mean loss that a policy would have had on a log it was not trained on.
 
     Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
     the log does not cover counts as bad, not as good. Rows of one group, or of one context if there are
     no groups, are not taken to be independent. :func:`evaluate` does more.
     """
+    if policy is None:
+        raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog):
         raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if estimator is not None and not isinstance(estimator, Estimator):

@@ -1,4 +1,4 @@
-"""From a log to a policy: hold out → calibrate → follow each learner's recipes → select → refit on all rows."""
+"""From a log to a policy: hold out → calibrate → follow each learner's recipes → select → certify."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ from poem.arguments import (
     weights_of,
 )
 from poem.arrays import FloatArray
-from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable
+from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, check_varied
+from poem.certificate import Certificate
 from poem.checkpoint import Checkpoint, fingerprint
 from poem.contest import Contest, HeldOut, Jury
 from poem.errors import InputError
@@ -31,10 +32,11 @@ from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.learners import LOGGING, MULTIPLIERS, Lam, Recipe
 from poem.log import BanditLog
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
+from poem.plan import Plan, conditions_of, plan_of
 from poem.policy import Policy
 from poem.progress import Progress
-from poem.result import Fit
-from poem.select import Candidate, Table, choose, choose_safely
+from poem.result import Fit, Origin
+from poem.select import Candidate, Table, choose, choose_for_certificate, rank
 from poem.structures import Structure
 from poem.training import Training
 
@@ -59,6 +61,9 @@ def fit(
     confidence: float = 0.95,
     start: Policy | FlooredPolicy | FloatArray | None = None,
     logging_policy: Policy | FlooredPolicy | None = None,
+    certify: bool = True,
+    refit: bool = False,
+    imitate: bool = False,
     guard: bool = True,
     force: bool = False,
     n_jobs: int | None = -1,
@@ -66,14 +71,15 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
 ) -> Fit:
-    """Learn the best policy that a log supports: one that is surely better than what was logged, or else none.
+    """Learn a policy from a log, and certify on fresh rows that it is better than what was logged.
 
-    With no other word, candidates of several learners are compared on held-out contexts by their doubly robust
-    estimates; of those that are surely better than what was logged, the one with the best bound on its loss is learnt
-    again from all rows. If there is none, the policy is the logging policy's own behaviour, and the result says so.
+    By default, candidates of several learners compete on the first units of the log, in five folds. The best of them is
+    learnt again from all of these rows and then certified on units that nothing has seen, by a lower bound on its gain.
+    The bound holds for any number of rows, if propensities and loss bounds are right and units are independent (or rows
+    are in the order of time). If it is not above 0, you get the logging policy back if you passed it, else no policy.
 
-    ``estimator``, ``lam``, ``l2`` and ``optimizer`` ask for one learner of one's own instead, chosen as in the
-    paper: ``fit(log, lam="auto")`` is POEM, ``fit(log, lam=0)`` is IPS.
+    ``estimator``, ``lam``, ``l2`` and ``optimizer`` ask for one learner of your own instead, chosen as in the
+    paper and not certified: ``fit(log, lam="auto")`` is POEM, ``fit(log, lam=0)`` is IPS.
 
     Parameters
     ----------
@@ -97,24 +103,30 @@ def fit(
     fit_intercept : bool
         Add a constant feature.
     validation : "auto", int, float, BanditLog or None
-        What candidates are judged on: a number of folds (each judged by a policy that has not seen it), a share
-        to hold out once, a log of its own, or nothing. ``"auto"`` is five folds of contexts or groups for
-        ``learners``, and a quarter of the rows for a learner of one's own, as in the paper. After folds, and after
-        the safe rule's share, the chosen recipe is followed on all rows.
+        What is held out. With a certificate: what certifies. ``"auto"`` is up to half of the units, the latest; else a
+        share of the units, or a log of its own. Candidates compete in folds of the rest: five, or the number given.
+        Without a certificate: what candidates are judged on. ``"auto"`` is five folds for ``learners``, and a quarter
+        of the rows for a learner of your own, as in the paper.
     select_by : "dr", "ips", "snips" or Estimator
-        How held-out rows are judged. ``"dr"``, the default for ``learners``, is the safe rule above; any
-        other takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of one's own.
+        How candidates are judged. ``"dr"``, the default for ``learners``, chooses one for a certificate; any
+        other takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.
     confidence : float
-        How sure it must be that the chosen policy is better than what was logged.
+        The confidence of the certificate.
     start : Policy or array, optional
         Where to start; w = 0, or what a learner finds best, by default. A portfolio has it as one more
         candidate, and as one more start.
     logging_policy : Policy, optional
-        The policy that made the log, to fall back on; it is imitated if not given. The policies of a fit have no
-        floor: what is left of a floored one is its main part.
+        The policy that made the log: what you get back if nothing is certified. It also sharpens the certificate.
+    certify : bool
+        False returns the candidate with the lowest estimate, learnt again from all rows, and certifies nothing.
+    refit : bool
+        Learn the certified recipe again from all rows. The certificate is then for the policy before refitting.
+    imitate : bool
+        If nothing is certified and there is no ``logging_policy``, return an imitation of the logging policy. It may be
+        worse than the logging policy itself; the result says how it is estimated.
     guard : bool
         Never choose a policy that avoids the log, and one with other problems only if there is
-        nothing else. False takes the lowest estimate, whatever it is.
+        nothing else. False takes the lowest estimate, whatever it is, and certifies nothing.
     force : bool
         Go on although the logging policy was deterministic.
     n_jobs : int
@@ -133,70 +145,88 @@ def fit(
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
     chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
-    safe = isinstance(rule, str) and rule == "dr"
+    certifies = isinstance(rule, str) and rule == "dr" and certify and guard and validation is not None
+    plan = plan_of(log, validation, seed, certifies)
 
-    splits = splits_of(log, validation, seed, by_unit=safe or not own)
+    splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
     held_out = [split.held for split in splits if split.held is not None]
     judge = judge_of(rule, splits[0].train)
-    # Folds share the calibration of the whole log; a single part to train on has its own, as in the paper.
-    source, *others = (log,) if len(splits) > 1 else (splits[0].train, *held_out)
-    calibration = calibrate(source, main_estimator(chosen_learners), loss_bounds, *others)
+    # Folds share the calibration of all that is learnt from; a single part to train on has its own, as in the paper.
+    source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *held_out)
+    if not certifies:
+        check_varied(source)
+    calibration = calibrate(source, main_estimator(chosen_learners), loss_bounds, *others, *plan.rest)
     recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
     if not held_out and len(recipes) > 1:
         raise InputError(
             "several candidates can be told apart on held-out rows only; pass validation=0.25, or ask for one "
             "candidate, such as lam=0."
         )
-    falls_back = safe and guard and bool(held_out)
-    recipes += LOGGING.recipes() if falls_back else []
+    recipes += LOGGING.recipes() if certifies else []
+    propensities = "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged"
     settings = {
         "structure": repr(structure),
         "loss_bounds": loss_bounds,
         "fit_intercept": fit_intercept,
         "seed": seed,
-        "propensities": "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged",
+        "propensities": propensities,
     }
     everything = {
         **settings,
         "validation": repr(validation),
         "recipes": [repr(recipe) for recipe in recipes],
-        "choice": repr((rule, confidence, guard)),  # what is refitted depends on it
+        "choice": repr((rule, confidence, guard)),  # what is learnt afterwards depends on it
     }
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
-    again = len(splits) > 1 or (safe and not isinstance(validation, BanditLog | None))
+    again = not certifies and (len(splits) > 1 or (rule == "dr" and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
     whole = Training(
-        log, structure, fit_intercept, calibration, given=begin, logging=logging, seed=seed, threads=threads
+        plan.first, structure, fit_intercept, calibration, given=begin, logging=logging, seed=seed, threads=threads
     )
-    with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + again) as line:
+    policy: Policy | FlooredPolicy | None
+    certificate, found = None, None
+    with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
         trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
         for training in trainings:
             training.prepare(recipes)
-        jury = _jury(judge, splits, trainings, calibration)
+        jury = _jury(judge, splits, trainings, calibration, certifies)
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
-        sure = None
-        if falls_back:
-            found, sure = choose_safely(candidates[:-1], confidence, jury.successes() if jury else len(log))
-        else:
-            found = choose(candidates, guard)
-        chosen = candidates[-1] if found is None else found
         kept = kept.beginning_at(len(recipes) * len(splits))
-        policy = _refitted(whole, chosen, settings, kept, seed, line) if again else chosen.policy
+
+        def learnt(training: Training, candidate: Candidate) -> Policy:
+            return _learnt_again(training, candidate, settings, kept, seed, line)
+
+        if certifies:
+            found = choose_for_certificate(candidates[:-1], 1.0 - confidence, plan.most)
+            chosen = min(candidates[:-1], key=rank) if found is None else found
+            if found is not None:
+                rows, fresh = plan.cut(found, 1.0 - confidence)
+                training = whole.part(rows, True)
+                certificate = _certified(training, fresh, learnt(training, found), found, confidence, plan)
+            else:
+                line.part_done()
+            policy, origin = _to_return(certificate, logging_policy, refit, imitate)
+        else:
+            chosen, origin = choose(candidates, guard), "learnt"
+            policy = learnt(whole, chosen) if again else chosen.policy
+        if origin in ("refitted", "imitation"):
+            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1])
     result = Fit(
         policy=policy,
         chosen=chosen,
-        table=Table(candidates, chosen, confidence if falls_back else None),
+        table=Table(candidates, chosen, confidence if certifies else None),
         calibration=calibration,
         n_train=len(splits[0].train),
         n_validation=sum(len(held) for held in held_out),
         logged=None if jury is None else jury.logged(),
+        n_rows=len(log),
         folds=len(splits),
-        confidence=confidence if safe else None,
-        sure=sure,
-        fell_back=found is None,
-        imitated=logging is None,
-        refitted=policy is not chosen.policy,
+        confidence=confidence if certifies else None,
+        certificate=certificate,
+        origin=origin,
+        imitation=candidates[-1] if certifies else None,
         outcome=log.outcome,
+        propensities=propensities,
     )
     return replace(result, policy=result.recorded(log))
 
@@ -206,7 +236,11 @@ def _needs_model(judge: Estimator, recipes: Sequence[Recipe]) -> bool:
 
 
 def _jury(
-    judge: Estimator, splits: Sequence[Split], trainings: Sequence[Training], calibration: Calibration
+    judge: Estimator,
+    splits: Sequence[Split],
+    trainings: Sequence[Training],
+    calibration: Calibration,
+    foresees: bool,
 ) -> Jury | None:
     """Return who judges the candidates; None if nothing was held out."""
     folds = [
@@ -214,16 +248,41 @@ def _jury(
         for split, training in zip(splits, trainings, strict=True)
         if split.held is not None and split.units is not None
     ]
-    return Jury(judge, folds, calibration) if folds else None
+    return Jury(judge, folds, calibration, foresees) if folds else None
 
 
-def _refitted(
-    whole: Training, chosen: Candidate, settings: dict[str, Any], kept: Checkpoint, seed: int, line: Progress
+def _certified(
+    training: Training, fresh: BanditLog, policy: Policy, candidate: Candidate, confidence: float, plan: Plan
+) -> Certificate:
+    """Certify a policy on rows that nothing has seen."""
+    assert candidate.forecast is not None
+    calibration = training.calibration
+    evidence = HeldOut(fresh, training, fresh.units(), True).evidence(
+        policy, training.threads, float(fresh.loss.mean())
+    )
+    span = calibration.loss_high - calibration.loss_low
+    conditions = conditions_of(fresh, calibration, plan)
+    return evidence.certificate(policy, candidate.forecast, confidence, span, conditions)
+
+
+def _to_return(
+    certificate: Certificate | None, logging_policy: Policy | FlooredPolicy | None, refit: bool, imitate: bool
+) -> tuple[Policy | FlooredPolicy | None, Origin]:
+    """Return the policy that a fit ends with, as far as it is there, and what it is."""
+    if certificate is not None and certificate.certified:
+        return certificate.policy, "refitted" if refit else "certified"
+    if logging_policy is not None:
+        return logging_policy, "logging policy"
+    return None, "imitation" if imitate else "none"
+
+
+def _learnt_again(
+    training: Training, chosen: Candidate, settings: dict[str, Any], kept: Checkpoint, seed: int, line: Progress
 ) -> Policy:
-    """Follow the chosen recipe on all rows."""
-    whole.prepare([chosen.recipe])
-    (final,) = Contest([whole], None, [chosen.recipe], settings, kept, seed).run(line)
-    # If the same recipe goes wrong on all rows where it did not on a part of them, the part's policy is safer.
+    """Follow the chosen recipe on more rows."""
+    training.prepare([chosen.recipe])
+    (final,) = Contest([training], None, [chosen.recipe], settings, kept, seed).run(line)
+    # If the same recipe goes wrong on more rows where it did not on a part of them, the part's policy is better.
     return chosen.policy if set(final.problems) - set(chosen.problems) else final.policy
 
 

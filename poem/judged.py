@@ -13,6 +13,10 @@ from poem.log import BanditLog
 from poem.policy import Policy
 
 ROUNDING = 1e-6
+NO_POLICY = (
+    "{name} is None: the fit certified no policy, and there was no logging policy to fall back on. Keep what is "
+    "running; result.explain() says what was found."
+)
 LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability of 0
 
 
@@ -57,6 +61,8 @@ def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
 
 def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
     """Return one policy in that form, be there a logged output that it would choose or not."""
+    if policy is None:
+        raise InputError(NO_POLICY.format(name=name))
     if isinstance(policy, Policy):
         return Judged(name, policy.log_prob_of(log), policy=policy)
     if isinstance(policy, FlooredPolicy):

@@ -13,21 +13,26 @@ from poem.errors import InputError, LogError
 from poem.estimators import SNIPS, Estimator, Objective
 from poem.evaluate import estimate
 from poem.fit import Lam, fit
+from poem.floor import FlooredPolicy
+from poem.judged import NO_POLICY
 from poem.log import BanditLog
 from poem.optimizers import Optimizer
+from poem.policy import Policy
 
 
 class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Counterfactual risk minimization as a scikit-learn estimator.
 
     The parameters are those of :func:`poem.fit`, and ``labels``: all possible outputs, for logs (or folds of
-    them) in which some do not occur. ``loss`` (or ``reward``), ``propensity`` (or
+    them) in which some do not occur. Unlike there, ``certify`` is off by default: scikit-learn expects a policy from
+    every fit, and a certificate may leave none. ``loss`` (or ``reward``), ``propensity`` (or
     ``log_propensity``) and ``group`` are passed to ``fit`` and ``score`` row by row; with metadata routing enabled
     and ``set_fit_request(loss=True, propensity=True)``, pipelines and searches pass them on.
 
     Attributes
     ----------
-    policy_ : Policy
+    policy_ : Policy or None
+        None if nothing was certified.
     result_ : Fit
     classes_ : (k,) array
         Classes, or label names.
@@ -47,6 +52,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         validation: Any = "auto",
         select_by: str | Estimator | None = None,
         confidence: float = 0.95,
+        certify: bool = False,
         guard: bool = True,
         force: bool = False,
         labels: Any = None,
@@ -63,6 +69,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self.validation = validation
         self.select_by = select_by
         self.confidence = confidence
+        self.certify = certify
         self.guard = guard
         self.force = force
         self.labels = labels
@@ -109,6 +116,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             validation=self.validation,
             select_by=self.select_by,  # type: ignore[arg-type]  # checked by fit
             confidence=self.confidence,
+            certify=self.certify,
             guard=self.guard,
             force=self.force,
             n_jobs=self.n_jobs,
@@ -120,14 +128,12 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable output of each context."""
-        check_is_fitted(self, "policy_")
-        found = self.policy_.predict(self._checked(X))
+        found = self._policy().predict(self._checked(X))
         return found.astype(np.int64) if found.ndim == 2 else found
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class or label, (n, k)."""
-        check_is_fitted(self, "policy_")
-        return self.policy_.marginals(self._checked(X))
+        return self._policy().marginals(self._checked(X))
 
     def score(
         self,
@@ -144,7 +150,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
         ``sample_weight`` is here because pipelines insist on passing it; it must be None.
         """
-        check_is_fitted(self, "policy_")
+        policy = self._policy()
         if sample_weight is not None:
             raise InputError("score weighs rows by their propensities; sample_weight is not supported. Leave it out.")
         log = BanditLog(
@@ -154,9 +160,15 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             reward=reward,
             propensity=propensity,
             log_propensity=log_propensity,
-            labels=self.policy_.labels,
+            labels=policy.labels,
         )
-        return -estimate(self.policy_, log, SNIPS(clip=None)).value
+        return -estimate(policy, log, SNIPS(clip=None)).value
+
+    def _policy(self) -> Policy | FlooredPolicy:
+        check_is_fitted(self, "policy_")
+        if self.policy_ is None:
+            raise InputError(NO_POLICY.format(name="the policy"))
+        return self.policy_
 
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):

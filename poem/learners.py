@@ -13,14 +13,16 @@ from poem.optimizers import LBFGS, Optimizer
 MULTIPLIERS = tuple(10.0**power for power in range(-6, 1))  # the paper's c
 
 Lam = float | Sequence[float] | Literal["auto"]
-Start = Literal["zero", "direct", "logging", "given"]
+Start = Literal["zero", "direct", "logging", "tilted", "given"]
 
 FROM = {
     "zero": "",
     "direct": ", from direct",
     "logging": ", from the logging policy",
+    "tilted": ", from the tilted logging policy",
     "given": ", from the start",
 }
+SCALED = ("direct", "logging", "tilted")
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,13 @@ class Learner:
     name : str
     estimator : Objective or None
         The risk to minimise; None takes the start as it is.
-    start : "zero", "direct", "logging" or "given"
-        w = 0; the loss model's own policy, which prefers what has a low loss; the imitated logging policy; or
-        what :func:`poem.fit` was given as ``start``.
+    start : "zero", "direct", "logging", "tilted" or "given"
+        w = 0; the loss model's own policy, which prefers what has a low loss; the imitated logging policy; the
+        logging policy tilted towards low losses, h ∝ g·exp(sharpness·preference), which hardly chooses what g never
+        chooses; or what :func:`poem.fit` was given as ``start``.
     sharpness : tuple of float
-        How certain the start is: the standard deviations that the scores of "direct" are scaled to, or what
-        the weights of "logging" are multiplied by.
+        How certain the start is: the standard deviations that the scores of "direct" and "tilted" are scaled to, or
+        what the weights of "logging" are multiplied by.
     lam : "auto", float or sequence of float
         λ of the variance penalty; ``"auto"`` is c·λ* for each c of ``multipliers``.
     multipliers : tuple of float
@@ -77,7 +80,7 @@ class Learner:
 
     def recipes(self) -> list["Recipe"]:
         """Return every candidate that this learner proposes, by λ in ascending order."""
-        sharpness = self.sharpness if self.start in ("direct", "logging") else (1.0,)
+        sharpness = self.sharpness if self.start in SCALED else (1.0,)
         if self.estimator is None:
             return [Recipe(self, scale, 0.0, None, 0.0) for scale in sharpness]
         return [
@@ -125,7 +128,9 @@ class Recipe:
     def needs_model(self) -> bool:
         """Whether it rests on a loss model."""
         learner = self.learner
-        return learner.start == "direct" or (learner.estimator is not None and learner.estimator.needs_model)
+        return learner.start in ("direct", "tilted") or (
+            learner.estimator is not None and learner.estimator.needs_model
+        )
 
     def lam_for(self, lam_star: float) -> float:
         """Return λ for a log with some λ*."""
@@ -136,7 +141,7 @@ class Recipe:
         """What it is called in tables."""
         learner = self.learner
         parts = [learner.name + (FROM[learner.start] if learner.estimator is not None else "")]
-        if learner.start in ("direct", "logging") and len(learner.sharpness) > 1:
+        if learner.start in SCALED and len(learner.sharpness) > 1:
             parts.append(f"sharpness {self.sharpness:g}")
         if self.pull:
             parts.append(f"pull {self.pull:.0e}")
@@ -174,6 +179,7 @@ AUTO = (
     Learner("POEM", IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("Norm-POEM", SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
+    Learner("logging policy, tilted", None, "tilted", sharpness=(0.5, 1.0, 2.0, 4.0)),
 )
 
 

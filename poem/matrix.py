@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from poem.arrays import AnyArray, FloatArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.arrow import as_table
 from poem.errors import LogError, MismatchError
 
@@ -119,6 +119,16 @@ def _bad_entries(matrix: Matrix) -> tuple[AnyArray, AnyArray]:
         return entries.coords[0][bad], entries.coords[1][bad]
     rows, columns = np.nonzero(~np.isfinite(matrix))
     return rows, columns
+
+
+def compact(X: Matrix) -> tuple[IntArray, Matrix]:
+    """Return the columns that occur, and the matrix of these: a sparse X may have far more than fit into memory."""
+    n, d = X.shape
+    if not is_sparse(X):
+        return np.arange(d), X
+    columns = np.unique(X.indices).astype(np.int64)
+    places = np.searchsorted(columns, X.indices)
+    return columns, sp.csr_array((X.data, places, X.indptr), shape=(n, len(columns)))
 
 
 def mean_square(X: Matrix) -> float:

@@ -2,13 +2,17 @@
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 from poem.calibrate import Calibration
+from poem.certificate import Certificate, finite
 from poem.estimators import Estimate
+from poem.floor import FlooredPolicy
 from poem.log import BanditLog
 from poem.policy import Policy
-from poem.select import MEANING, Candidate, Table, rank
+from poem.select import MEANING, Candidate, Table
+
+Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
 MANY = 0.1  # of a policy's decisions that the log lacks
 UNITS = 5  # independent units below which nothing can be said
@@ -21,136 +25,209 @@ class Fit:
 
     Attributes
     ----------
-    policy : Policy
-        The one to use.
+    policy : Policy, FlooredPolicy or None
+        The one to use; None if nothing was certified and there is no logging policy to fall back on.
+    origin : str
+        What the policy is: "certified", "refitted" (the certified recipe on all rows), "logging policy", "imitation",
+        "none", or "learnt" where no certificate was asked for.
+    certificate : Certificate or None
+        What fresh rows say of the policy that was chosen, certified or not; None if no candidate was worth trying,
+        or where no certificate was asked for.
     chosen : Candidate
-        Its row of the table. Where ``refitted``, the table's policies were learnt without the held-out
-        rows, and ``policy`` is the same recipe on all rows.
+        Its row of the table, which was learnt from fewer rows.
     table : Table
         Every candidate that was tried.
     calibration : Calibration
         Loss scale, clip and λ*, and where they come from.
-    n_train, n_validation : int
-        How many rows each candidate was trained on, and how many were judged on.
+    n_rows, n_train, n_validation : int
+        How many rows the log has, how many each candidate was trained on, and how many were judged on.
     folds : int
         In how many parts; with several, every row was judged by a policy that had not seen it.
     logged : Estimate or None
         The loss that was logged on the held-out rows, to compare with.
     confidence : float or None
-        How sure the choice had to be that the policy is better than what was logged; None for the paper's rule.
-    sure : bool or None
-        Whether the policy is better with that confidence; None where that was not asked.
-    fell_back : bool
-        Nothing was better with that confidence: the policy is the logging policy's own behaviour.
-    imitated : bool
-        What it falls back on is an imitation of the logging policy, not the policy itself.
-    refitted : bool
+        That of the certificate; None where none was asked for.
+    imitation : Candidate or None
+        The imitation of the logging policy, with its own estimated loss.
     outcome : "loss" or "reward"
         What the log called it, for :meth:`explain`; all figures are losses.
+    propensities : "logged" or "estimated"
     """
 
-    policy: Policy
+    policy: Policy | FlooredPolicy | None
     chosen: Candidate
     table: Table
     calibration: Calibration
     n_train: int
     n_validation: int
     logged: Estimate | None
+    n_rows: int
     folds: int = 1
     confidence: float | None = None
-    sure: bool | None = None
-    fell_back: bool = False
-    imitated: bool = False
-    refitted: bool = False
+    certificate: Certificate | None = None
+    origin: Origin = "learnt"
+    imitation: Candidate | None = None
     outcome: str = "loss"
+    propensities: str = "logged"
+
+    @property
+    def certified(self) -> bool | None:
+        """Whether fresh rows certify that a better policy was found; None where no certificate was asked for."""
+        if self.confidence is None:
+            return None
+        return self.certificate is not None and self.certificate.certified
+
+    @property
+    def refitted(self) -> bool:
+        """Whether the policy was learnt from more rows than the candidates of the table."""
+        return self.policy is not None and self.policy is not self.chosen.policy
 
     def __repr__(self) -> str:
         lines = [
-            str(self.policy),
+            "no policy" if self.policy is None else str(self.policy),
             f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
             *(["propensities are estimated, not logged"] if self._estimated else []),
             str(self.table),
         ]
-        if self.refitted:
-            lines.append(f"the chosen recipe was then followed on all {self.n_rows:,} rows")
-        if self.fell_back:
-            lines.append(self._fallback())
+        if self.confidence is not None:
+            lines.append(self._verdict())
         elif self.logged is not None and self.chosen.validation is not None:
-            better = self.sure
-            if better is None:
-                better = self.chosen.validation.interval()[1] < self.logged.value
+            better = self.chosen.validation.interval()[1] < self.logged.value
             verdict = "is estimated to be better" if better else "is not shown to be better"
             lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
         return "\n".join(lines)
 
     def explain(self) -> str:
-        """Return in a few lines what was chosen, against what, the estimated gain, and the warnings."""
-        chosen, count = self.chosen, len(self.table) - (self.sure is not None)  # without what is fallen back on
+        """Return in a few lines what was chosen, whether it is certified, the estimated gain, and the warnings."""
+        lines = self._certified_lines() if self.confidence is not None else self._estimated_lines()
+        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
+
+    def _certified_lines(self) -> list[str]:
+        count = len(self.table) - 1  # without the imitation
+        lines = [f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {count} candidates."]
+        lines.append(self._verdict())
+        found = self.certificate
+        if found is not None:
+            low, high = found.interval
+            lines.append(
+                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
+                f"is {self._shown(found.logged):.4g} on these rows."
+            )
+            if self.certified:
+                lines.append(f"Provided that: {'; '.join(found.conditions)}.")
+        return [*lines, *self._next_step()]
+
+    def _verdict(self) -> str:
+        found, sure = self.certificate, f"{self.confidence or 0.95:.0%}"
+        if found is None:
+            return "Not certified: no candidate did better than the log on held-out rows."
+        on = f"on {found.rows:,} fresh rows"
+        if found.certified:
+            which = "lower" if self.outcome == "loss" else "higher"
+            after = "; this is for the policy before refitting" if self.origin == "refitted" else ""
+            return (
+                f"Certified: its {self.outcome} is {which} than what was logged, by at least {found.gain_at_least:.4g} "
+                f"with {sure} confidence ({on}){after}."
+            )
+        if found.objections:
+            return f"Not certified: {'; '.join(found.objections)}."
+        return f"Not certified: {on}, it is not better than what was logged with {sure} confidence."
+
+    def _next_step(self) -> list[str]:
+        if self.certified:
+            return []
+        lines = []
+        found = self.certificate
+        if found is not None and isfinite(found.units_needed) and not found.objections:
+            rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
+            lines.append(f"To certify such a gain takes a log of about {_rounded(rows):,} rows.")
+        if self.origin == "logging policy":
+            lines.append("The policy is the logging policy.")
+        elif self.origin == "imitation":
+            lines.append(f"The policy is an imitation of the logging policy{self._imitation_estimate()}.")
+        else:
+            lines.append("There is no policy: keep what is running. Pass it as logging_policy= to get it back.")
+        return lines
+
+    def _imitation_estimate(self) -> str:
+        estimate = None if self.imitation is None else self.imitation.validation
+        if estimate is None or self.logged is None:
+            return ""
+        return (
+            f", with an estimated {self.outcome} of {self._estimate(estimate)} where "
+            f"{self._shown(self.logged.value):.4g} was logged"
+        )
+
+    def _estimated_lines(self) -> list[str]:
+        chosen, count = self.chosen, len(self.table)
         after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
         among = f"one of {count} candidates" if count > 1 else "the only candidate"
-        lines = [f"Chosen: {chosen.learner} (λ {chosen.lam:.3g}), {among}{after}."]
-        if self.fell_back:
-            lines[0] = f"Chosen: none of {count} candidates. {self._fallback()}."
+        lines = [f"Chosen: {self._name(chosen)}, {among}{after}; not certified."]
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
             low, high = chosen.gain.interval()
             lines += [
                 f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
                 f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
-                f"Gain: {-chosen.gain.value:.4g}, 95 % interval [{-high:.4g}, {-low:.4g}]{self._surely()}.",
+                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}], as chosen.",
             ]
-        rival = self._rival()
-        if rival is not None and rival.validation is not None:
-            lines.append(f"Next: {rival.learner} (λ {rival.lam:.3g}), estimated at {self._estimate(rival.validation)}.")
-        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
+        return lines
 
-    def _surely(self) -> str:
-        """Say what the choice rests on: a one-sided bound, which may be above 0 where the two-sided interval is not."""
-        if not self.sure or self.confidence is None or self.chosen.gain is None:
-            return ""
-        return f"; above {-self.chosen.gain.upper(self.confidence):.4g} with {self.confidence:.0%} confidence"
+    def _name(self, candidate: Candidate) -> str:
+        return f"{candidate.learner} (λ {candidate.lam:.3g})"
 
-    def recorded(self, log: BanditLog) -> Policy:
+    def recorded(self, log: BanditLog) -> Policy | FlooredPolicy | None:
         """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
-        rows = [{name: _finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
-        record = {"candidates": rows, "explanation": self.explain().splitlines(), "log": log.fingerprint()}
+        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+            return self.policy
+        found = None if self.certificate is None else self.certificate.to_dict()
+        record = {
+            "candidates": self.rows(),
+            "certificate": found,
+            "explanation": self.explain().splitlines(),
+            "log": log.fingerprint(),
+        }
         return replace(self.policy, training={**self.policy.training, **record})
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as data that JSON can hold."""
+        return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
+
     def warnings(self) -> list[str]:
-        """Return what should make one hesitate, in words."""
+        """Return what should make you hesitate, in words."""
         found = []
-        if self.confidence is not None and self.sure is False and not self.fell_back:
-            found.append(
-                f"it is not shown to be better than the log with {self.confidence:.0%} confidence; it was chosen "
-                "because nearly all that was logged failed, so that nothing speaks for the logging policy either"
-            )
-        if self._poor_imitation():
+        if self.origin == "imitation" and self._poor_imitation():
             found.append(
                 "the imitation is worse than the logging policy itself, which is not linear in these features: keep "
                 "what is running, or pass it as logging_policy="
             )
-        found += [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
         if self._estimated:
             found.append("propensities are estimated, not logged, and no interval accounts for that")
-        validation = self.chosen.validation
+        bounds = self._ends(*self.calibration.bounds)
+        if self.confidence is None or self.certified:
+            found += self._doubts(bounds)
+        if self.calibration.bounds_from == "data":
+            advice = "say so if not (loss_bounds=, --loss-bounds)"
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
+        return found
+
+    def _doubts(self, bounds: str) -> list[str]:
+        """Return what speaks against the chosen candidate."""
+        found = [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+        validation, gain = self.chosen.validation, self.chosen.gain
         if validation is None:
-            found.append("nothing was held out, so that nothing is known of its loss")
-        elif not self.fell_back and validation.effective_n < FEW:
+            return [*found, "nothing was held out, so that nothing is known of its loss"]
+        if validation.effective_n < FEW:
             found.append(
                 f"only {validation.effective_n:.0f} effective rows of {validation.n:,} speak for it; "
                 "its interval is rough. Log more, or nearer to this policy"
             )
-        missing = 0.0 if self.chosen.gain is None or self.fell_back else self.chosen.gain.missing
-        if missing > MANY:
-            found.append(f"{missing:.0%} of its decisions are such as the log does not hold")
-        if validation is not None and validation.units < UNITS:
+        if gain is not None and gain.missing > MANY:
+            found.append(f"{gain.missing:.0%} of its decisions are such as the log does not hold")
+        if validation.units < UNITS:
             found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
         low, high = self.calibration.bounds
-        bounds = self._ends(low, high)
-        if validation is not None and not low <= validation.value <= high:
+        if not low <= validation.value <= high:
             found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
-        if self.calibration.bounds_from == "data":
-            advice = "say so if not (loss_bounds=, --loss-bounds)"
-            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
         return found
 
     @property
@@ -168,14 +245,9 @@ class Fit:
         return f"{self._shown(estimate.value):.4g} {self._ends(*estimate.interval())}"
 
     def _poor_imitation(self) -> bool:
-        """Return whether what was fallen back on is surely worse than the log."""
-        gain = self.chosen.gain
-        return self.fell_back and self.imitated and gain is not None and gain.interval()[0] > 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the log."""
-        return self.n_validation if self.folds > 1 else self.n_train + self.n_validation
+        """Return whether the imitation is estimated to be worse than the log."""
+        gain = None if self.imitation is None else self.imitation.gain
+        return gain is not None and gain.interval()[0] > 0.0
 
     @property
     def _in_folds(self) -> str:
@@ -183,25 +255,9 @@ class Fit:
 
     @property
     def _estimated(self) -> bool:
-        return self.policy.training.get("propensities") == "estimated"
-
-    def _fallback(self) -> str:
-        sure = f"{self.confidence or 0.95:.0%}"
-        what = "is a linear imitation of the logging policy" if self.imitated else "is the logging policy"
-        return f"Nothing is better than the log with {sure} confidence; the policy {what}"
-
-    def _rival(self) -> Candidate | None:
-        """Return the best candidate made by another learner than the chosen one."""
-        others = [
-            candidate
-            for candidate in self.table
-            if candidate.recipe.learner.name != self.chosen.recipe.learner.name
-            and candidate.gain is not None
-            and not candidate.problems
-        ]
-        return min(others, key=rank, default=None)
+        return self.propensities == "estimated"
 
 
-def _finite(value: Any) -> Any:
-    """Return what JSON can hold: None for what is unbounded."""
-    return None if isinstance(value, float) and not isfinite(value) else value
+def _rounded(count: float) -> int:
+    """Return a number with two digits that count."""
+    return int(float(f"{max(count, 1.0):.1e}"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from poem.certificate import Forecast
 from poem.errors import DegenerateError, DegenerateWarning
 from poem.estimators import Estimate
 from poem.learners import Recipe
@@ -16,8 +17,7 @@ from poem.policy import Policy
 
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
-FEW_SUCCESSES = 20  # rows of a loss below the worst, up to which a log says nothing for its own policy either
-LIKELY = 0.95  # confidence of the bound by which those that are surely better are ranked
+LIKELY = 0.95  # confidence of the bound by which candidates are ranked
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
 AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
@@ -82,8 +82,9 @@ class Candidate:
     ``recipe`` is how it was made, ``lam`` its λ, ``objective`` the training objective, ``mean_weight`` and
     ``clipped_share`` are those of the clipped training weights, ``validation`` is the estimate on held-out rows
     in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
-    ``problems`` are the ways in which it is degenerate. With several folds, policy, training figures and trace are
-    those of the first one, and the estimate is of all.
+    ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which
+    it is degenerate. With several folds, policy, training figures and trace are those of the first one, and the
+    estimate is of all.
     """
 
     policy: Policy = field(repr=False)
@@ -97,6 +98,7 @@ class Candidate:
     problems: tuple[str, ...]
     seconds: float
     trace: Trace = field(repr=False)
+    forecast: Forecast | None = None
 
     @property
     def learner(self) -> str:
@@ -117,13 +119,11 @@ class Candidate:
 class Table(Sequence[Candidate]):
     """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames.
 
-    ``confidence`` is that of the safe rule; other rules have no bounds on gains.
+    ``confidence`` is that of the certificate; without one, nothing is foreseen of it.
     """
 
     def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
-        self._candidates, self._chosen = tuple(candidates), chosen
-        # What is "sure" holds for all candidates at once.
-        self._confidence = None if confidence is None else for_all(confidence, len(self._candidates) - 1)
+        self._candidates, self._chosen, self._confidence = tuple(candidates), chosen, confidence
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -139,7 +139,7 @@ class Table(Sequence[Candidate]):
         return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
 
     def __repr__(self) -> str:
-        bound = () if self._confidence is None else ("likely gain", "gain for sure")
+        bound = () if self._confidence is None else ("likely gain", "units to certify")
         head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
         rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -149,7 +149,7 @@ class Table(Sequence[Candidate]):
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
         validation, gain = candidate.validation, candidate.gain
-        likely, at_least = self._bounds(gain)
+        likely, needed = self._prospects(candidate)
         low, high = (None, None) if validation is None else validation.interval()
         return {
             "learner": candidate.learner,
@@ -164,7 +164,7 @@ class Table(Sequence[Candidate]):
             "validation_weight": None if validation is None else validation.mean_weight,
             "gain": None if gain is None else -gain.value,
             "gain_likely": likely,
-            "gain_at_least": at_least,
+            "units_to_certify": needed,
             "seconds": candidate.seconds,
             "steps": candidate.trace.steps,
             "problems": ", ".join(candidate.problems),
@@ -180,16 +180,17 @@ class Table(Sequence[Candidate]):
             f"{candidate.mean_weight:.3f}",
             f"{candidate.clipped_share:.1%}",
             "" if candidate.validation is None else str(candidate.validation),
-            *(() if self._confidence is None else map(_shown, self._bounds(candidate.gain))),
+            *(() if self._confidence is None else map(_shown, self._prospects(candidate))),
             f"{candidate.seconds:.2f}",
             ", ".join(candidate.problems),
         )
 
-    def _bounds(self, gain: Gain | None) -> tuple[float | None, float | None]:
-        """Return the likely gain and that for sure, which the safe rule goes by."""
-        if self._confidence is None or gain is None:
+    def _prospects(self, candidate: Candidate) -> tuple[float | None, float | None]:
+        """Return the likely gain, and how many units a certificate may take."""
+        gain, forecast = candidate.gain, candidate.forecast
+        if self._confidence is None or gain is None or forecast is None:
             return None, None
-        return -gain.likely, -gain.upper(self._confidence)
+        return -gain.likely, forecast.units_needed(1.0 - self._confidence)
 
 
 def _shown(gain: float | None) -> str:
@@ -237,36 +238,27 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
     return chosen
 
 
-def choose_safely(candidates: Sequence[Candidate], confidence: float, successes: int) -> tuple[Candidate | None, bool]:
-    """Return the best candidate of those that are surely better than what was logged, and whether there is one.
+def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> Candidate | None:
+    """Return the one candidate to certify on ``units`` fresh units, None if there is none worth trying.
 
-    A candidate counts as better when its upper bound is below the logged loss with a confidence that holds
-    for all candidates at once (Bonferroni). Among those, the lowest of the likely bounds wins: a little less may be
-    promised by a policy that the log knows better. If there is none, nothing is chosen, unless nearly all that was
-    logged failed: with so few ``successes``, rows of a loss below the worst, there is nothing to protect either.
+    Of those that can expect a certificate, the lowest likely bound wins. If none can, it is the one that comes nearest.
+    All of this may be wrong: the certificate does not rest on it.
     """
     distrusted = {AVOIDS, OVERFITS}
-    usable = [one for one in candidates if one.gain is not None and not distrusted & set(one.problems)]
-    better = [one for one in usable if surely_better(one, confidence, len(candidates))]
-    if better:
-        healthy = [one for one in better if not one.problems] or better
-        return min(healthy, key=rank), True
-    hopeful = [one for one in usable if not one.problems and one.gain is not None and one.gain.value < 0.0]
-    return (_lowest(hopeful) if hopeful and successes <= FEW_SUCCESSES else None), False
+    usable = [one for one in candidates if one.forecast is not None and not distrusted & set(one.problems)]
+    ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
+    if ready:
+        return min([one for one in ready if not one.problems] or ready, key=rank)
+    nearest = max(usable, key=_growth, default=None)
+    return nearest if nearest is not None and _growth(nearest) > 0.0 else None
 
 
-def surely_better(candidate: Candidate, confidence: float, among: int) -> bool:
-    """Return whether a candidate is better than what was logged, with a confidence that holds for many at once."""
-    return candidate.gain is not None and candidate.gain.upper(for_all(confidence, among)) < 0.0
-
-
-def for_all(confidence: float, among: int) -> float:
-    """Return the confidence in each of many statements that gives the wanted one in all of them (Bonferroni)."""
-    return 1.0 - (1.0 - confidence) / max(among, 1)
+def _growth(candidate: Candidate) -> float:
+    return -np.inf if candidate.forecast is None else candidate.forecast.growth
 
 
 def rank(candidate: Candidate) -> float:
-    """Return what orders the candidates of the safe rule, the lowest first."""
+    """Return what orders candidates that can be certified, the lowest first."""
     return np.inf if candidate.gain is None else candidate.gain.likely
 
 

@@ -11,7 +11,7 @@ from poem.arrays import FloatArray
 from poem.calibrate import Calibration, clip_for
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.folds import folds_by_context
-from poem.imitate import imitation
+from poem.imitate import imitation, propensity_model
 from poem.kernel import Threads
 from poem.layout import Layout
 from poem.learners import Recipe
@@ -118,6 +118,11 @@ class Training:
         return imitation(self.layout, self.threads) if self._logging is None else self._logging
 
     @cached_property
+    def logger(self) -> FloatArray:
+        """The weights of a policy with nearly the logged propensities: the logging policy's own, if they were given."""
+        return propensity_model(self.layout, self.threads) if self._logging is None else self._logging
+
+    @cached_property
     def direct(self) -> FloatArray:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
         logistic = self.strengths.logistic
@@ -157,6 +162,8 @@ class Training:
             return recipe.sharpness * self.direct
         if kind == "logging":
             return recipe.sharpness * self.imitated
+        if kind == "tilted":
+            return self.logger + recipe.sharpness * self.direct
         return self._given if kind == "given" else None
 
     # ---- one candidate ----------------------------------------------------------------------

@@ -44,12 +44,12 @@ def add(commands: Any) -> None:
         "train",
         "LOG -o FILE",
         "learn a policy from a log",
-        "Learn the best policy that a log supports, and say how much better it is estimated to be than what was "
-        "logged. The file holds all that the other commands need: features, outputs, and the names of the columns.",
+        "Learn a policy from a log, and certify on rows that it has not seen that it is better than what was logged. "
+        "The file holds all that the other commands need: features, outputs, and the names of the columns.",
         "poem train log.parquet -o policy.poem",
         {
-            0: "a better policy was found and written",
-            1: "nothing is better with the wanted confidence: what was written behaves as the log did",
+            0: "a better policy was certified and written",
+            1: "nothing was certified: no file was written, unless --imitate or --no-certificate asked for one",
         },
     )
     parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
@@ -67,15 +67,32 @@ def add(commands: Any) -> None:
         "--valid",
         type=share,
         metavar="SHARE",
-        help="share to hold out for the choice (default: five folds, or 0.25 with --out-of-time)",
+        help="share of the users, contexts or rows that certifies (default: up to a half, as many as it takes)",
     )
-    parser.add_argument("--out-of-time", action="store_true", help="hold out the latest rows; needs a column of times")
+    parser.add_argument(
+        "--out-of-time",
+        action="store_true",
+        help="certify on the latest rows, whoever's they are (default share: 0.25); needs a column of times",
+    )
     parser.add_argument(
         "--confidence",
         type=_confidence,
         default=0.95,
         metavar="P",
-        help="how sure it must be that the policy is better (default: 0.95)",
+        help="confidence of the certificate (default: 0.95)",
+    )
+    parser.add_argument(
+        "--refit", action="store_true", help="learn the certified recipe again from all rows; the rest certified before"
+    )
+    parser.add_argument(
+        "--imitate",
+        action="store_true",
+        help="if nothing is certified, write an imitation of the logging policy; it may be worse than that policy",
+    )
+    parser.add_argument(
+        "--no-certificate",
+        action="store_true",
+        help="write the candidate with the best estimate, learnt from all rows; nothing is certified",
     )
     parser.add_argument(
         "--start",
@@ -95,7 +112,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
     from poem.fit import fit
-    from poem.policy import load_policy
+    from poem.policy import Policy, load_policy
     from poem.readers.checked import log_of
 
     writable(options.out, unlike=options.log)
@@ -122,6 +139,9 @@ def run(options: argparse.Namespace) -> int:
         validation=validation,
         confidence=options.confidence,
         loss_bounds=loss_bounds_of(options, log),
+        certify=not options.no_certificate,
+        refit=options.refit,
+        imitate=options.imitate,
         start=start,
         logging_policy=start if start is not None and _made(start, log) else None,
         force=options.force,
@@ -131,10 +151,13 @@ def run(options: argparse.Namespace) -> int:
         progress=False if options.quiet else None if sys.stderr.isatty() else True,
         checkpoint=options.checkpoint,
     )
-    _with_origin(result.policy, raw, log).save(options.out)
-    show(options, result.explain(), _as_data(result, options.out))
-    remark(options, f"policy: {options.out}")
-    return 1 if result.fell_back else 0
+    # The logging policy is there already, in the file that it came from.
+    written = isinstance(result.policy, Policy) and result.origin != "logging policy"
+    if isinstance(result.policy, Policy) and written:
+        _with_origin(result.policy, raw, log).save(options.out)
+    show(options, result.explain(), _as_data(result, options.out if written else None))
+    remark(options, f"policy: {options.out}" if written else "no policy was written")
+    return 0 if result.certified else 1
 
 
 def _refuse_unfit(log: "BanditLog", options: argparse.Namespace) -> None:
@@ -176,18 +199,17 @@ def _with_origin(policy: "Policy", raw: "RawLog", log: "BanditLog") -> "Policy":
     return replace(policy, training={**policy.training, "columns": asdict(raw.roles), "log": log.fingerprint()})
 
 
-def _as_data(result: "Fit", path: Path) -> dict[str, Any]:
-    gain = result.chosen.gain
+def _as_data(result: "Fit", path: Path | None) -> dict[str, Any]:
+    found = result.certificate
     return {
-        "policy": str(path),
+        "policy": None if path is None else str(path),
+        "origin": result.origin,
         "outcome": result.outcome,
         "learner": result.chosen.learner,
-        "better": not result.fell_back if result.sure is None else result.sure,
-        "fell_back": result.fell_back,
-        "gain": None if gain is None else -gain.value,
-        "gain_interval": None if gain is None else [-end for end in reversed(gain.interval())],
+        "certified": result.certified,
+        "certificate": None if found is None else found.to_dict(),
         "warnings": result.warnings(),
-        "candidates": [_shown(row, result.outcome) for row in result.policy.training["candidates"]],
+        "candidates": [_shown(row, result.outcome) for row in result.rows()],
     }
 
 

@@ -8,15 +8,13 @@ from poem.arrays import FloatArray, IntArray
 from poem.arrow import Column, is_list, is_number, is_text
 from poem.bound import MIN_ROWS
 from poem.health.facts import Facts
-from poem.health.finding import Finding, Verdict, counted, listed, percent, shortened
+from poem.health.finding import SPACE, Finding, Verdict, counted, listed, percent, shortened
 from poem.matrix import is_sparse
 from poem.readers.raw import RawLog
+from poem.tails import extremes, heavy_tail
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
 COMMON = 0.01  # the share of rows from which a loss is worth naming
-FEW_VALUES = 20  # distinct losses, up to which the rare ones are events and not outliers
-HEAVY_ROWS = 0.001  # the share of rows …
-HEAVY_SHARE = 0.5  # … that should not make up so much of the variance of the loss
 ID_SAMPLE = 1000  # rows that tell whether a whole column is worth a look
 
 
@@ -193,22 +191,41 @@ def loss(facts: Facts) -> Iterator[Finding]:
     usual = usual if share >= COMMON else f"{len(distinct):,} different values"
     text = f"{word}: mean {values.mean():.4g}, from {distinct[0]:.4g} to {distinct[-1]:.4g}; {usual}"
     yield Finding("loss", word, float(values.mean()), "fit", text)
-    yield from _outliers(facts, values, len(distinct), word)
+    yield from _extremes(facts, word)
 
 
-def _outliers(facts: Facts, values: FloatArray, distinct: int, word: str) -> Iterator[Finding]:
-    heaviest = max(1, int(HEAVY_ROWS * len(values)))
-    if distinct <= FEW_VALUES or len(values) <= 10 * FEW_ROWS:
+def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
+    """Say whether a few rows are far from all others, or a tail is heavy: worse may come than the log shows."""
+    loss, sign = facts.log.loss, 1.0 if word == "loss" else -1.0
+    few = extremes(loss)
+    if few is not None:
+        count = int(few.rows.sum())
+        row = int(np.argmax(np.where(few.rows, np.abs(loss - np.median(loss)), -1.0)))
+        beyond = "above" if (few.side == "upper") == (word == "loss") else "below"
+        share = f"{percent(count / len(loss))} of the rows make up {percent(few.share)}"
+        text = (
+            f"{counted(count, 'row')} {'has' if count == 1 else 'have'} a {word} {beyond} {sign * few.limit:.3g} "
+            f"(the farthest: {sign * loss[row]:.4g}, {facts.place(row)}): {share} of "
+            f"{'the mean' if few.of_mean else 'the variance'}"
+        )
+        advice = f"If they are mistakes, mend them. If not, {_bounds(word)}: others may be rarer and worse still."
+        yield Finding("loss", "outliers", few.share, "with care", text, advice)
         return
-    squares = (values - np.median(values)) ** 2
-    top = np.argpartition(squares, len(squares) - heaviest)[len(squares) - heaviest :]
-    share = float(squares[top].sum() / squares.sum())
-    if share <= HEAVY_SHARE:
-        return
-    row = int(top[np.argmax(squares[top])])
-    text = (
-        f"{counted(heaviest, 'row')} of {len(values):,} make up {percent(share)} of the variance of the {word} "
-        f"(the farthest: {values[row]:.4g}, {facts.place(row)})"
-    )
-    advice = f"If these are mistakes, mend them; if not, cap or transform the {word}: it is scaled by its extremes."
-    yield Finding("loss", "outliers", share, "with care", text, advice)
+    tail = heavy_tail(loss)
+    if tail.heavy:
+        size = "large" if (tail.side == "upper") == (word == "loss") else "small"
+        shape = f"a heavy tail (Pareto shape {tail.k:.2g})"
+        text = f"{size} {_plural(word)} have {shape}: the log does not show how far they go"
+        cap = f"{'cap' if size == 'large' else 'cut off'} the {word} at {sign * tail.cap:.3g}"
+        advice = (
+            f"{_bounds(word).capitalize()}, or {cap}, which changes the mean distance from the median by 5{SPACE}%."
+        )
+        yield Finding("loss", "heavy tail", tail.k, "with care", text, advice)
+
+
+def _plural(word: str) -> str:
+    return "losses" if word == "loss" else f"{word}s"
+
+
+def _bounds(word: str) -> str:
+    return f"say what bounds {_plural(word)} have (loss_bounds=, --loss-bounds)"

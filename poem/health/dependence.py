@@ -3,14 +3,21 @@
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.sparse.linalg import lsqr
 
-from poem.arrays import AnyArray, BoolArray
+from poem.adaptive import unexplained
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import Finding, Verdict, counted, percent
+from poem.matrix import compact, is_sparse
 
 MANY_EQUAL = 0.01  # the share of rows above which duplicates are no accident
 SURELY = 4.0  # standard errors above what chance explains
 FEW_UNITS = 30  # independent units below which no interval is worth much
+MANY_REPEAT = 0.5  # the share of rows that repeat a context from which they may well be of one user
+LOOKED_AT = 20_000  # rows in which contexts are compared
+ALIKE = 0.2  # by how much the variance of a sum over one context must be larger than that of independent rows
+STEPS = 30  # of the least squares
 LARGE_GROUP = 0.2  # the share of the rows of one group above which it decides alone
 
 
@@ -92,5 +99,44 @@ def _no_groups(facts: Facts, units: int) -> Iterator[Finding]:
         advice = "With so few contexts intervals are not to be relied on; name the users or sessions as --group."
         yield Finding("groups", "groups", float(units), verdict, text, advice if verdict != "fit" else "")
         return
+    repeat = 1.0 - facts.n_contexts / n
+    if repeat > MANY_REPEAT and _alike(facts):
+        text = (
+            f"{percent(repeat)} of the rows repeat a context and no group is named: intervals take every row to be "
+            "independent, but rows of one context are more alike than their features explain"
+        )
+        advice = (
+            "If rows of one context are of the same user or session, name it (group=, --group): intervals are too "
+            "narrow otherwise."
+        )
+        yield Finding("groups", "groups", None, "with care", text, advice)
+        return
     text = "no groups are named: intervals take every row to be independent (--group if users or sessions repeat)"
     yield Finding("groups", "groups", None, "fit", text)
+
+
+def _alike(facts: Facts) -> bool:
+    """Tell whether losses in one context go together, beyond what outputs and features explain in a linear way.
+
+    Of residuals r that are independent, Σ rᵢrⱼ over all pairs of a context has the mean 0 and the variance Σ rᵢ²rⱼ².
+    """
+    until = int(np.searchsorted(np.cumsum(np.bincount(facts.context)), LOOKED_AT)) + 1
+    rows = np.flatnonzero(facts.context < until)[:LOOKED_AT]  # contexts are numbered by their hash: at random
+    context = facts.context[rows]
+    left = _residual(facts, rows)
+    first, second = np.bincount(context, left), np.bincount(context, left * left)
+    fourth = np.bincount(context, left**4)
+    pairs = float((first * first - second).sum())
+    spread = float(np.sqrt(2.0 * max(float((second * second - fourth).sum()), 0.0)))
+    return spread > 0.0 and pairs > SURELY * spread and pairs > ALIKE * float(second.sum())
+
+
+def _residual(facts: Facts, rows: IntArray) -> FloatArray:
+    """Return the loss less what features explain: all of them, and some of them for each output."""
+    log = facts.log
+    loss = log.loss[rows] - log.loss[rows].mean()
+    _, X = compact(log.X[log.context[rows]])
+    if not is_sparse(X):
+        X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    left = loss - X @ lsqr(X, loss, damp=1.0, iter_lim=STEPS)[0]
+    return unexplained(X, numbered(facts.code[rows]), left)

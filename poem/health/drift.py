@@ -8,7 +8,7 @@ from scipy import special
 
 from poem.arrays import FloatArray, IntArray
 from poem.health.facts import Facts
-from poem.health.finding import SPACE, Finding, percent
+from poem.health.finding import Finding, p_value, percent
 from poem.health.grouped import one_of_each
 
 PERIODS = 10  # of equally many rows
@@ -51,10 +51,6 @@ def drift(facts: Facts) -> Iterator[Finding]:
     yield _loss_drift(facts, rows, period)
 
 
-def _p_value(p: float) -> str:
-    return f"p{SPACE}<{SPACE}1e-9" if p < 1e-9 else f"p{SPACE}={SPACE}{p:.1g}"
-
-
 def _counting(facts: Facts) -> str:
     """Say which rows were compared, where not all of them were."""
     return "" if facts.group is None else ", counting one row of each group and period"
@@ -91,7 +87,7 @@ def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
         text = f"the logging policy, or its contexts, changed: {what} between the first and the second half"
         if abs(moved) > 2.0 * SHIFT:
             text += f", and propensities are {np.exp(moved):.2g} times as large in the second"
-        text += f" ({_p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
+        text += f" ({p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
         return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
     text = f"what is chosen does not surely change: {what} between both halves{_counting(facts)}"
     return Finding("time", "policy drift", shift, "fit", text)
@@ -182,7 +178,7 @@ def _loss_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
     moved, words = second - first, f"{first:.4g} in the first half, {second:.4g} in the second"
     matters = abs(moved) > LOSS_SHIFT * min(float(values.std()), max(abs(float(values.mean())), 1e-12))
     if unlikely < UNLIKELY and matters:
-        sure = f"{_p_value(unlikely)} over {PERIODS} periods{_counting(facts)}"
+        sure = f"{p_value(unlikely)} over {PERIODS} periods{_counting(facts)}"
         text = f"the mean {word} changes with time: {words} ({sure})"
         return Finding("time", f"{word} drift", moved, "with care", text, OUT_OF_TIME)
     return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} does not surely change: {words}")

@@ -148,6 +148,11 @@ def percent(share: float) -> str:
     return f"{100.0 * share:,.{decimals}f}{SPACE}%"
 
 
+def p_value(p: float) -> str:
+    """Return a p-value in words."""
+    return f"p{SPACE}<{SPACE}1e-9" if p < 1e-9 else f"p{SPACE}={SPACE}{p:.1g}"
+
+
 def counted(number: int, what: str) -> str:
     """Return a number of things, one or several."""
     plural = what + ("es" if what.endswith("s") else "s")

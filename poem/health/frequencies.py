@@ -48,8 +48,8 @@ def repeated_contexts(facts: Facts) -> Iterator[Finding]:
         return
     cells = _Cells.of(facts, often, seen)
     if cells.changing > CHANGING:
-        text = f"{percent(cells.changing)} of the propensities are not those of the same output in the same context"
-        text += " before: the logging policy changed, or knew more than the context"
+        text = f"{percent(cells.changing)} of the propensities differ from earlier ones for the same context and "
+        text += "output: the logging policy changed, or knew more than the context"
         yield Finding("propensities", "changing", cells.changing, "fit", text)
     elif cells.count:
         yield _frequencies(cells, "" if facts.group is None else ", in one row of each group")

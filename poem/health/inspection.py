@@ -7,7 +7,7 @@ import numpy as np
 
 from poem.errors import InputError
 from poem.features import Features
-from poem.health import contents, dependence, distribution, drift, power, propensities
+from poem.health import adaptive, contents, dependence, distribution, drift, power, propensities, support
 from poem.health.facts import Facts
 from poem.health.finding import TOPICS, Finding, Health
 from poem.health.sound import SoundLog, sound_log
@@ -73,10 +73,11 @@ def _checks(found: SoundLog, log: BanditLog, total: int) -> list[Finding]:
         *contents.loss(facts),
         *propensities.propensities(facts),
         *distribution.calibration(found.raw, found.rows, facts.group),
-        *propensities.support(facts),
+        *support.support(facts),
         *dependence.duplicates(facts),
         *dependence.groups(facts),
         *drift.drift(facts),
+        *adaptive.adaptation(facts),
         *power.learning(facts),
     ]
 

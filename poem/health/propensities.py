@@ -19,8 +19,6 @@ from poem.health.finding import Finding, Verdict, counted, percent
 from poem.health.frequencies import CHECK, repeated_contexts
 from poem.health.grouped import Pairs, as_normal
 
-SURE = 0.99  # a propensity from which a choice counts as no choice
-MOSTLY_SURE = 0.5  # the share of such rows above which a log says little about anything else
 ALARMS = 1e-3  # how often right propensities may look wrong, all outputs and slices together
 LEAST_Z = 4.0  # standard errors below which nothing is called wrong, however few checks there are
 MATERIAL = 0.05  # smaller deviations are rounding of logged numbers: real, but harmless
@@ -225,40 +223,28 @@ def _mean_inverse(facts: Facts, due: float) -> tuple[float, float]:
 
 
 def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iterator[Finding]:
-    """Say which outputs have too little weight: not possible or next to never tried in some contexts."""
+    """Say how many outputs were possible, and which have too little weight: next to never tried in some contexts.
+
+    E[1/p | x] is the number of outputs that the logging policy may choose in x.
+    """
     low = np.flatnonzero((means.z < -limit) & (means.mean < means.due * (1.0 - MATERIAL)))
-    if not len(low):
+    due = float(checked.due.sum())
+    mean, z = _mean_inverse(facts, due)
+    fewer = z < -LEAST_Z and mean < due * (1.0 - MATERIAL)
+    if not len(low) and not fewer:
         return
-    worst = low[np.argmin(means.mean[low] / means.due[low])]
-    name = facts.name_of(int(checked.names[means.outputs[worst]]))
-    text = (
-        f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some contexts: "
-        f"the mean of 1/p over the rows of {name} is {means.mean[worst]:.2g} where {means.due[worst]:.2g} is due"
-    )
+    parts = []
+    if fewer:
+        parts.append(f"on average about {mean:.3g} of {due:.3g} outputs were possible (the mean of 1/p)")
+    if len(low):
+        worst = low[np.argmin(means.mean[low] / means.due[low])]
+        name = facts.name_of(int(checked.names[means.outputs[worst]]))
+        parts.append(
+            f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some "
+            f"contexts: {name} is missing in about {percent(1.0 - means.mean[worst] / means.due[worst])} of them"
+        )
     advice = (
         "If outputs are not always available, log the candidates, and never let a policy choose others; if they are, "
         "explore more, or check that the propensities are not too high."
     )
-    yield Finding("support", "weight of outputs", float(len(low)), "with care", text, advice)
-
-
-# ---- support ----------------------------------------------------------------------------------------
-
-
-def support(facts: Facts) -> Iterator[Finding]:
-    """Say how much of the log is no choice at all: where p is 1, nothing else was tried."""
-    if not facts.has_propensities:
-        return
-    log_p = facts.log.log_propensity
-    sure = float(np.mean(log_p >= np.log(SURE)))
-    if np.all(log_p > -1e-12):
-        text = "every propensity is 1: the logging policy was deterministic and never tried anything else"
-        advice = "Log with some randomness: no amount of such data says what another output would have cost."
-        yield Finding("support", "determinism", 1.0, "unfit", text, advice)
-    elif sure > MOSTLY_SURE:
-        text = f"{percent(sure)} of the rows have a propensity of {SURE} or more: they hardly explore"
-        advice = "The log speaks for little else than what was done; let the logging policy explore more."
-        yield Finding("support", "determinism", sure, "with care", text, advice)
-    else:
-        text = f"{percent(sure)} of the rows have a propensity of {SURE} or more" if sure else "every row was a choice"
-        yield Finding("support", "determinism", sure, "fit", f"{text} (largest {np.exp(log_p.max()):.3g})")
+    yield Finding("support", "weight of outputs", float(len(low)), "with care", "; ".join(parts), advice)

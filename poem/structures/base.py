@@ -49,6 +49,25 @@ class Structure(ABC):
         """Draw one output for each context."""
 
     @abstractmethod
+    def every(self, most: int) -> AnyArray | None:
+        """Return every output there is, None if there are more than ``most``."""
+
+    def outputs(self, scores: FloatArray, rng: Generator, count: int) -> tuple[AnyArray, FloatArray, bool]:
+        """Return outputs to sum over, (m·j, …) context by context, their weights (m, j), and whether sums are exact.
+
+        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most ``count``; else it is an
+        unbiased estimate by ``count`` samples.
+        """
+        m, every = len(scores), self.every(count)
+        if every is None:
+            samples = self.sample(np.repeat(scores, count, axis=0), rng)
+            return samples, np.full((m, count), 1.0 / count), False
+        j = len(every)
+        y = np.tile(every, (m,) + (1,) * (every.ndim - 1))
+        log_prob = self.log_prob(scores, y, np.arange(0, m * j + 1, j, dtype=np.int64))
+        return y, np.exp(log_prob).reshape(m, j), True
+
+    @abstractmethod
     def argmax(self, scores: FloatArray) -> AnyArray:
         """Return the most probable output of each context (MAP)."""
 

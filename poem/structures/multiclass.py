@@ -49,6 +49,9 @@ class MultiClass(Structure):
         draws = rng.random(len(scores)) * cumulative[:, -1]
         return np.asarray(np.argmax(draws[:, None] < cumulative, axis=1), dtype=np.int32)
 
+    def every(self, most: int) -> AnyArray | None:
+        return np.arange(self.n_classes, dtype=np.int32) if self.n_classes <= most else None
+
     def argmax(self, scores: FloatArray) -> AnyArray:
         return np.asarray(np.argmax(scores, axis=1), dtype=np.int32)
 

@@ -49,6 +49,11 @@ class MultiLabel(Structure):
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
         return (rng.random(scores.shape) < self.marginals(scores)).astype(np.uint8)
 
+    def every(self, most: int) -> AnyArray | None:
+        if self.n_labels >= 31 or 1 << self.n_labels > most:
+            return None
+        return (np.arange(1 << self.n_labels)[:, None] >> np.arange(self.n_labels) & 1).astype(np.uint8)
+
     def argmax(self, scores: FloatArray) -> AnyArray:
         return (scores >= 0.0).astype(np.uint8)
 

@@ -1,0 +1,191 @@
+"""A certificate: a lower bound on how much better one policy is than what was logged, from rows that it never saw."""
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import FloatArray, IntArray
+from poem.betting import Bets, best_share, growth, lower_bound
+from poem.estimators.base import Terms, standard_error
+from poem.paired import CAPS, floor_of
+from poem.policy import Policy
+
+POWER = 0.95  # the chance of a certificate that a forecast asks for
+WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What rows that a candidate had not seen say of the certificate that it may get.
+
+    ``growth`` is that of the logarithm of the capital per unit, ``spread`` the standard deviation of a unit's bet; both
+    are for the ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
+    """
+
+    cap: int
+    growth: float
+    spread: float
+    largest: float
+
+    def units_needed(self, alpha: float) -> float:
+        """Return how many units give a certificate with a chance of 95 %."""
+        # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
+        wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
+        return wanted / self.growth if self.growth > 0.0 else np.inf
+
+    def bets(self, units: int, largest: float, alpha: float) -> Bets:
+        """Return the stakes for so many units of some largest size."""
+        return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
+
+
+def forecast(terms: FloatArray, units: IntArray) -> Forecast:
+    """Foresee a certificate from the paired terms (n, caps) of rows in independent units."""
+    sizes = np.bincount(units).astype(np.float64)
+    largest = float(sizes.max())
+    best = Forecast(0, -np.inf, 1.0, largest)
+    for cap, column in enumerate(terms.T):
+        floor, sums = floor_of(CAPS[cap]), _sums(units, column)
+        speed = growth(sums, floor, sizes)
+        if speed > best.growth:
+            best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)
+    return best
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What fresh rows say of one policy against what was logged; gains are losses saved, positive if it is better.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy that this is about, to the bit.
+    certified : bool
+        Whether ``gain_at_least`` is above 0, and nothing stands against it.
+    confidence : float
+    gain_at_least : float
+        A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
+        confidence of 95 %), for any number of rows and any distribution of losses and weights.
+    gain : float
+        The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
+    interval : (float, float)
+        An approximate 95 % interval of the gain, by Student's t.
+    logged : float
+        The mean loss that was logged on the rows that certify.
+    rows, units : int
+        How many rows certify, in how many independent units.
+    units_needed : float
+        About how many units would certify such a gain with a chance of 95 %; infinite if there is none.
+    conditions : tuple of str
+        What the bound takes for granted.
+    objections : tuple of str
+        Why there is no certificate whatever the bound is.
+    """
+
+    policy: Policy = field(repr=False)
+    confidence: float
+    gain_at_least: float
+    gain: float
+    interval: tuple[float, float]
+    logged: float
+    rows: int
+    units: int
+    units_needed: float
+    conditions: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; None stands for what is unbounded."""
+        return {
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "gain_at_least": finite(self.gain_at_least),
+            "gain": finite(self.gain),
+            "interval": [finite(end) for end in self.interval],
+            "logged": self.logged,
+            "rows": self.rows,
+            "units": self.units,
+            "units_needed": finite(self.units_needed),
+            "conditions": list(self.conditions),
+            "objections": list(self.objections),
+        }
+
+    @property
+    def certified(self) -> bool:
+        """Whether the policy is better than what was logged, with the wanted confidence."""
+        return self.gain_at_least > 0.0 and not self.objections
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The paired terms of one policy on fresh rows, (n, caps), their weights, the rows' units and the mean loss."""
+
+    terms: FloatArray
+    ratio: FloatArray
+    units: IntArray
+    logged: float
+
+    def certificate(
+        self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
+    ) -> Certificate:
+        """Bet on the terms, with a cap and stakes that were fixed before."""
+        alpha, cap = 1.0 - confidence, min(foreseen.cap, self.terms.shape[1] - 1)
+        sizes = np.bincount(self.units).astype(np.float64)
+        column, floor = self.terms[:, cap], floor_of(CAPS[cap])
+        sums = _sums(self.units, column)
+        bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
+        value, stderr = float(column.mean()), standard_error(Terms(column).by_unit(self.units).shares())
+        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
+        seen = Forecast(cap, growth(sums, floor, sizes), 1.0, 1.0)
+        return Certificate(
+            policy=policy,
+            confidence=confidence,
+            gain_at_least=span * bound,
+            gain=span * (unlucky(value, stderr, bound) if bound > 0.0 else value),
+            interval=(span * (value - reach), span * (value + reach)),
+            logged=self.logged,
+            rows=len(column),
+            units=len(sizes),
+            units_needed=seen.units_needed(alpha),
+            conditions=conditions,
+            objections=self._objections(sizes),
+        )
+
+    def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
+        """Weights have a mean of at most 1 if propensities are right, whatever the policy."""
+        weights = _sums(self.units, self.ratio)
+        least = lower_bound(weights, 0.0, WRONG, Bets.everywhere(), sizes)
+        if least <= 1.0:
+            return ()
+        return (
+            f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
+            f"{1.0 - WRONG:.1%}, and no policy has one above 1",
+        )
+
+
+def finite(value: Any) -> Any:
+    """Return what JSON can hold: None for what is unbounded."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _sums(units: IntArray, values: FloatArray) -> FloatArray:
+    return np.bincount(units, weights=values).astype(np.float64)
+
+
+def unlucky(value: float, stderr: float, bound: float) -> float:
+    """Return the value whose estimate is as often above ``value`` as below, among those that are certified.
+
+    An estimate is certified if it exceeds about value − bound, so that certified ones are too high on average. The
+    distribution is taken to be normal.
+    """
+    if stderr <= 0.0:
+        return value
+    z, least = value / stderr, (value - bound) / stderr
+    low, high = min(0.0, z) - 40.0, z
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = special.log_ndtr(middle - z) - special.log_ndtr(middle - least)
+        low, high = (middle, high) if above < np.log(0.5) else (low, middle)
+    return max(high * stderr, bound)

@@ -1,0 +1,32 @@
+"""Does the logging policy learn while it logs? See :mod:`poem.adaptive`."""
+
+from collections.abc import Iterator
+
+from poem.adaptive import Adaptation, adapts
+from poem.health.facts import Facts
+from poem.health.finding import Finding, p_value
+
+__all__ = ["Adaptation", "adaptation", "adapts"]
+
+NO_TIMES = (
+    "Rows have no times: they are taken in the order of the file; if that is not their order, name it (time=, --time)."
+)
+IN_ORDER = "Judge policies in the order of time (--out-of-time): rows held out at random have taught the logger."
+
+
+def adaptation(facts: Facts) -> Iterator[Finding]:
+    """Say whether propensities change with time, and whether they follow past rewards."""
+    if not facts.has_propensities:
+        return
+    found = adapts(facts.log)
+    order = "with time" if found.timed else "with the order of the rows (no times are named)"
+    if found.follows_rewards:
+        text = (
+            f"propensities for the same context and output change {order} and follow past rewards "
+            f"({p_value(found.p_value)}): an adaptive logger, such as Thompson sampling or UCB"
+        )
+        advice = IN_ORDER if found.timed else f"{IN_ORDER} {NO_TIMES}"
+        yield Finding("time", "adaptive logger", found.p_value, "with care", text, advice)
+    elif found.changes:
+        text = f"propensities for the same context and output change {order}; they do not surely follow past rewards"
+        yield Finding("time", "adaptive logger", found.p_value, "fit", text)

@@ -1,0 +1,115 @@
+"""How much better a policy is than what was logged, row by row, in terms that can be bet on.
+
+With rewards R in [0, 1], ratios r = h(y|x)/p and any s(x, y) ≥ 0 that was fixed before,
+
+    t = (r − 1)·R + s(x, y)/p − Σ over y' of s(x, y')
+
+has a mean of at most the gain of h over the logging policy. The mean of r·R counts whatever the log does not support as
+the worst reward, and the mean of s/p is Σ s over those outputs alone that the log supports. Where it supports all, the
+mean is the gain itself. As t ≥ −1 − Σ s, terms have a floor, and :mod:`poem.betting` bounds their mean.
+
+s makes the terms less noisy. With an imitation g of the logging policy and predicted rewards q, the best one is
+
+    s = g·f,   f = κ + (1 − h/g)·q,   κ(x) = max over y of (h/g − 1)·q,
+
+for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g and no q,
+however wrong, can make the terms' mean too high. f is scaled down where Σ s would exceed a cap, which sets the floor.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.kernel import Threads
+from poem.layout import Layout, Piece, Shard
+from poem.loss_models import ContextLosses
+
+CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
+LARGEST_LOG = 50.0  # of h/g
+
+
+@dataclass(frozen=True)
+class Control:
+    """What s is made of: the weights g of an imitation of the logging policy, and a loss model's rewards q.
+
+    Both must come from other rows than those that are bet on.
+    """
+
+    logging: FloatArray
+    losses: ContextLosses
+    seed: int = 0
+
+
+def floor_of(cap: float) -> float:
+    """Return the least that a term can be."""
+    return -1.0 - cap
+
+
+def paired_terms(
+    layout: Layout, loss: FloatArray, weights: FloatArray, control: Control | None, threads: Threads
+) -> FloatArray:
+    """Return the term of every row for every cap, (n, caps), in the layout's order; ``loss`` is scaled to [−1, 0].
+
+    Without a control there is only the first cap, 0.
+    """
+    reward = -loss
+    ratio = np.exp(np.minimum(layout.log_prob(weights, threads) - layout.log_propensity, 300.0))
+    plain = (ratio - 1.0) * reward
+    if control is None:
+        return plain[:, None]
+    return plain[:, None] + _controls(layout, weights, control, threads)
+
+
+def _controls(layout: Layout, weights: FloatArray, control: Control, threads: Threads) -> FloatArray:
+    """Return s(x, y)/p − Σ s of every row for every cap."""
+    out = np.empty((len(layout), len(CAPS)))
+    wide, wide_logging = layout.design.widen(weights), layout.design.widen(control.logging)
+    for shard in layout.shards:
+
+        def one(piece: Piece, shard: Shard = shard) -> None:
+            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            scores = [block.scores(w, layout.structure.n_scores) for w in (wide, wide_logging)]
+            rng = np.random.default_rng([control.seed, 7, shard.first + piece.contexts.start])
+            out[piece.rows] = _of_piece(layout, shard, piece, scores, control.losses, rng)
+
+        threads.map(one, shard.pieces)
+    return out
+
+
+def _of_piece(
+    layout: Layout,
+    shard: Shard,
+    piece: Piece,
+    scores: list[FloatArray],
+    losses: ContextLosses,
+    rng: np.random.Generator,
+) -> FloatArray:
+    structure, m = layout.structure, len(piece.starts) - 1
+    values, alone = losses.of_piece(shard, piece)
+
+    def tilts(y: AnyArray, starts: IntArray, each: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` is what q has for the context."""
+        log_h, log_g = (structure.log_prob(one, frozen(y), starts) for one in scores)
+        q = np.clip(-(structure.chosen(values, frozen(y), starts) + each), 0.0, 1.0)
+        return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
+
+    y, weight, exact = structure.outputs(scores[1], rng, COUNT)
+    j = weight.shape[1]
+    borders = frozen(np.arange(0, m * j + 1, j, dtype=np.int64))
+    tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+    highest = np.maximum(tilt.max(axis=1), 0.0)
+    if not exact:  # κ must not come from the samples that the sum is taken over
+        y, weight, _ = structure.outputs(scores[1], rng, COUNT)
+        tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+    total = np.sum(weight * np.maximum(highest[:, None] - tilt, 0.0), axis=1)
+    most = total if exact else highest + 1.0
+    rows = np.repeat(np.arange(m), np.diff(piece.starts))
+    log_g, own = tilts(piece.y, piece.starts, alone[rows])
+    odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], 300.0))
+    difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
+    with np.errstate(divide="ignore", over="ignore"):
+        shrink = np.minimum(1.0, np.array(CAPS) / np.maximum(most, 1e-300)[:, None])
+    terms: FloatArray = difference[:, None] * shrink[rows]
+    return terms

@@ -1,0 +1,80 @@
+"""Which rows a fit learns from, which certify, and what the certificate takes for granted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arguments import Validation, check_alike, check_share
+from poem.calibrate import Calibration
+from poem.log import BanditLog
+from poem.reserve import WORDS, Order, Reserve
+from poem.select import Candidate
+
+KEPT = 0.5  # share of the units that "auto" keeps at first
+LEAST_KEPT, LEAST_SHARE = 50, 0.1  # what certifies in the end, at least
+SLACK = 1.5  # times as many units as foreseen certify, if there are so many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What candidates compete on, and what is kept for the certificate.
+
+    ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a
+    certificate is not expected to need, unless its size was given.
+    """
+
+    first: BanditLog
+    rest: tuple[BanditLog, ...]
+    validation: Validation
+    reserve: Reserve | None = None
+    most: int = 0
+    fixed: bool = True
+    order: Order = "given"
+
+    def cut(self, candidate: Candidate, alpha: float) -> tuple[BanditLog, BanditLog]:
+        """Return the rows to learn the candidate from again, and those that certify it."""
+        if self.reserve is None:
+            return self.first, self.rest[0]
+        assert candidate.forecast is not None
+        wanted = SLACK * candidate.forecast.units_needed(alpha)
+        least = min(max(LEAST_KEPT, int(LEAST_SHARE * self.reserve.units)), self.most)
+        kept = self.most if self.fixed else int(np.clip(wanted, least, self.most))
+        return self.reserve.cut(kept)
+
+
+def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) -> Plan:
+    """Decide what is kept for a certificate; without one, nothing is."""
+    if not certifies:
+        return Plan(log, (), validation)
+    if isinstance(validation, BanditLog):
+        check_alike(log, validation)
+        return Plan(log, (validation,), "auto", most=int(validation.units().max()) + 1)
+    folds: Validation = "auto" if isinstance(validation, str | float | np.floating) else validation
+    share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
+    reserve = Reserve.of(log, seed)
+    most = min(max(round(share * reserve.units), 1), max(reserve.units - 1, 1))
+    first, rest = reserve.cut(most) if reserve.units > 1 else (log, log)
+    return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float), reserve.order)
+
+
+def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:
+    """Say what a certificate takes for granted, in words."""
+    return tuple(_conditions(fresh, calibration, plan))
+
+
+def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Iterator[str]:
+    low, high = calibration.loss_low, calibration.loss_high
+    low, high = (low, high) if fresh.outcome == "loss" else (0.0 - high, 0.0 - low)
+    if fresh.propensities == "estimated":
+        yield "the estimated propensities are right"
+    else:
+        yield "the logged propensities are right"
+    name = "losses" if fresh.outcome == "loss" else "rewards"
+    if calibration.bounds_from == "data":
+        yield f"{name} lie in [{low:.4g}, {high:.4g}], as they do in this log; pass loss_bounds= if you know better"
+    else:
+        yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
+    repeated = len(fresh) > len(np.unique(fresh.units()))
+    unit = "groups" if fresh.group is not None else "contexts" if repeated else "rows"
+    yield f"{unit} are independent, or rows are in the order of time; {WORDS[plan.order]}"

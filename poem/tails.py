@@ -1,0 +1,130 @@
+"""Heavy tails and rare extremes: where the largest losses of a log say little about how large losses can be."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import BoolArray, FloatArray
+
+HEAVY = 0.25  # the Pareto shape from which a tail has no fourth moment: the variance itself can then not be told well
+SURELY = 3.3  # standard errors above the shape of an exponential tail, 0
+PRIOR, PRIOR_ROWS = 0.5, 10.0  # a weak prior of the shape
+KEPT = 0.95  # the share of the mean distance from the median that a cap should keep
+FAR = 10.0  # times the usual spread: the distance from the median from which a loss is an extreme
+FEW = 0.05  # extremes are at most this share of the rows …
+MUCH = 0.1  # … and make up at least this share of the mean
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The heavier of the two tails of some losses.
+
+    Attributes
+    ----------
+    k : float
+        Its Pareto shape; −∞ if there is no tail, NaN if it cannot be told.
+    side : "upper" or "lower"
+        Which tail that is: large losses, or large rewards.
+    heavy : bool
+        Whether its shape is above ¼ and surely above that of an exponential tail: losses far beyond those of the log
+        must be expected, and the largest of them is no bound.
+    cap : float
+        Where to cap the losses on that side: so that their mean distance from the median falls by 5 %. This is the
+        smallest range, and so the shortest interval, for a bias that is known and small.
+    """
+
+    k: float
+    side: Literal["upper", "lower"]
+    heavy: bool
+    cap: float
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Few rows far from all others.
+
+    ``rows`` are beyond ``limit`` and have ``share`` of the mean, or of the variance if losses differ in sign.
+    """
+
+    rows: BoolArray
+    limit: float
+    share: float
+    of_mean: bool
+    side: Literal["upper", "lower"]
+
+
+def heavy_tail(loss: FloatArray) -> Tail:
+    """Return the heavier tail of the losses; rewards are negative losses, so that large ones are the lower tail."""
+    upper, lower = pareto_k(loss), pareto_k(-loss)
+    is_upper = not lower > upper
+    k = upper if is_upper else lower
+    rows = _tail_size(len(loss)) + PRIOR_ROWS
+    heavy = bool(k > max(HEAVY, PRIOR * PRIOR_ROWS / rows + SURELY / np.sqrt(rows)))
+    cap = _cap(loss) if is_upper else -_cap(-loss)
+    return Tail(k, "upper" if is_upper else "lower", heavy, cap)
+
+
+def _cap(loss: FloatArray) -> float:
+    """Return the least c with Σ (loss − c)₊ ≤ (1 − KEPT)·Σ |loss − median|."""
+    ordered = np.sort(loss)[::-1]
+    allowed = (1.0 - KEPT) * float(np.abs(loss - np.median(loss)).sum())
+    above = np.cumsum(ordered) - np.arange(1, len(loss) + 1) * ordered  # what is cut off if the cap is each loss
+    last = int(np.searchsorted(above, allowed, side="right")) - 1
+    return float(ordered[last] - (allowed - above[last]) / (last + 1))
+
+
+def extremes(loss: FloatArray) -> Extremes | None:
+    """Return the rows whose loss is far from all others, if they are few and matter.
+
+    A loss of 0 or 1 has none, however rare a 1 is: where most losses are one and the same 0, there is no usual size.
+    """
+    low, median, high = np.quantile(loss, [0.1, 0.5, 0.9])
+    spread = max(float(high - low), abs(float(median)))
+    far = loss - median
+    rows = np.abs(far) > FAR * spread
+    if spread == 0.0 or not rows.any() or rows.mean() > FEW:
+        return None
+    of_mean = bool(loss.min() >= 0.0 or loss.max() <= 0.0)
+    parts = np.abs(loss) if of_mean else far * far
+    share = float(parts[rows].sum() / parts.sum())
+    upper = float(far[rows].sum()) > 0.0
+    limit = float(median + FAR * spread * (1.0 if upper else -1.0))
+    return Extremes(rows, limit, share, of_mean, "upper" if upper else "lower") if share >= MUCH else None
+
+
+def pareto_k(values: FloatArray) -> float:
+    """Return the shape k of a generalised Pareto fit to the largest of some numbers (Zhang & Stephens, 2009).
+
+    The mean of numbers with k > ½ has no variance, and above 0.7 it cannot be relied on at any n one has
+    (Vehtari et al., 2024). Equal ones have no tail: −∞.
+    """
+    n = len(values)
+    size = _tail_size(n)
+    if size < 5:
+        return -np.inf if np.ptp(values) == 0.0 else np.nan
+    largest = np.sort(np.partition(values, n - size - 1)[n - size - 1 :])
+    excess = largest[1:] - largest[0]
+    excess = excess[excess > 0.0]
+    if len(excess) < 5 or excess[-1] <= 1e-12 * largest[-1]:
+        return -np.inf
+    return _generalised_pareto_shape(excess / excess[-1])  # the shape does not depend on the scale
+
+
+def _tail_size(n: int) -> int:
+    return int(min(0.2 * n, 3.0 * np.sqrt(n)))
+
+
+def _generalised_pareto_shape(excess: FloatArray) -> float:
+    m = len(excess)
+    count = 30 + int(np.sqrt(m))
+    quarter = excess[int(m / 4 + 0.5) - 1]
+    grid = 1.0 - np.sqrt(count / (np.arange(1, count + 1) - 0.5))
+    theta = grid / (3.0 * quarter) + 1.0 / excess[-1]
+    theta = np.where(theta == 0.0, 1e-12, theta)  # an exponential tail is the limit, not a case of its own
+    shapes = np.array([np.mean(np.log1p(-value * excess)) for value in theta])
+    fit = m * (np.log(-theta / shapes) - shapes - 1.0)
+    mean_theta = float(theta @ special.softmax(fit))
+    k = float(np.mean(np.log1p(-mean_theta * excess)))
+    return (k * m + PRIOR * PRIOR_ROWS) / (m + PRIOR_ROWS)
