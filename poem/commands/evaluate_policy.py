@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
         "--estimators leaves it out, of SNIPS, else of the first one.",
         "poem evaluate policy.poem log.parquet --against old.poem",
         {
-            0: "surely better than what was logged, or than --against",
+            0: "better than what was logged, or than --against, at the level of confidence",
             1: "not shown to be better, or not to be believed",
         },
     )
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def answer_of(found: "Evaluation") -> tuple[str, bool]:
-    """Return the answer in words, and whether the policy is surely better by the headline estimator."""
+    """Return the answer in words, and whether the policy is better by the headline estimator."""
     line = _headline(found, "policy")
     than = "what was logged" if found.against == "logged" else "the other one"
     doubted = [name for name in found.diagnostics if _doubted(found, name)]
