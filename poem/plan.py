@@ -55,7 +55,8 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     reserve = Reserve.of(log, seed)
     most = min(max(round(share * reserve.units), 1), max(reserve.units - 1, 1))
     first, rest = reserve.cut(most) if reserve.units > 1 else (log, log)
-    return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float), reserve.order)
+    fixed = isinstance(validation, float | np.floating)
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:
