@@ -20,7 +20,7 @@ from poem.learners import Recipe
 from poem.log import BanditLog
 from poem.loss_models import ContextLosses
 from poem.optimizers import Trace
-from poem.paired import CAPS, Control, paired_terms
+from poem.paired import CAPS, Control, paired_terms, ratios
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
@@ -48,17 +48,16 @@ class HeldOut:
             self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
             self._control = Control(training.logger.scores(self.layout), self._losses, training.seed)
 
-    def paired(self, policy: Policy, threads: Threads, caps: tuple[float, ...] = CAPS) -> FloatArray:
+    def paired(self, policy: Policy, threads: Threads) -> FloatArray:
         """Return the paired terms of these rows under a policy, for each cap."""
-        return paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps)
+        return paired_terms(self.layout, self.loss, policy.weights, self._control, threads)
 
     def evidence(self, policy: Policy, cap: int, threads: Threads) -> Evidence:
         """Return what these rows say of a policy that has not seen them."""
-        log_ratio = self.layout.log_prob(policy.weights, threads) - self.layout.log_propensity
-        units = np.unique(self.units, return_inverse=True)[1]
-        terms = self.paired(policy, threads, (CAPS[cap],))[:, 0]
-        ratio = np.exp(np.minimum(log_ratio, 300.0))
-        return Evidence(terms, CAPS[cap], ratio, -self.loss, units, float(self.layout.loss.mean()))
+        ratio = ratios(self.layout, policy.weights, threads)
+        caps = (CAPS[cap],)
+        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps, ratio)[:, 0]
+        return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
 
     def rows(self, policy: Policy, threads: Threads) -> Rows:
         """Return what estimators may know of these rows under a policy."""

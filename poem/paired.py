@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.estimators.base import LARGEST_LOG_RATIO
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
 from poem.logger_model import LoggerScores
@@ -55,17 +56,23 @@ def paired_terms(
     control: Control | None,
     threads: Threads,
     caps: tuple[float, ...] = CAPS,
+    ratio: FloatArray | None = None,
 ) -> FloatArray:
     """Return the term of every row for every cap, (n, caps), in the layout's order; ``loss`` is scaled to [−1, 0].
 
-    Without a control there is only one cap, 0.
+    Without a control there is only one cap, 0. ``ratio`` is that of :func:`ratios`, if it is known already.
     """
-    reward = -loss
-    ratio = np.exp(np.minimum(layout.log_prob(weights, threads) - layout.log_propensity, 300.0))
-    plain = (ratio - 1.0) * reward
+    ratio = ratios(layout, weights, threads) if ratio is None else ratio
+    plain = (1.0 - ratio) * loss
     if control is None or not any(caps):
         return plain[:, None]
     return plain[:, None] + _controls(layout, weights, control, threads, caps)
+
+
+def ratios(layout: Layout, weights: FloatArray, threads: Threads) -> FloatArray:
+    """Return h(y|x)/p of every row, in the layout's order."""
+    log_ratio = layout.log_prob(weights, threads) - layout.log_propensity
+    return np.asarray(np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO)))
 
 
 def _controls(
@@ -119,6 +126,6 @@ def _of_piece(
     most = total if exact else highest + 1.0
     rows = np.repeat(np.arange(m), np.diff(piece.starts))
     log_g, own = tilts(piece.y, piece.starts, alone[rows])
-    odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], 300.0))
+    odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], LARGEST_LOG_RATIO))
     difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
     return difference, most

@@ -76,6 +76,6 @@ def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Itera
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as they do in this log; pass loss_bounds= if you know better"
     else:
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
-    repeated = len(fresh) > len(np.unique(fresh.units()))
+    repeated = len(fresh) > int(fresh.units().max()) + 1
     unit = "groups" if fresh.group is not None else "contexts" if repeated else "rows"
     yield f"{unit} are independent, or rows are in the order of time; {WORDS[plan.order]}"

@@ -11,7 +11,7 @@ __all__ = ["Adaptation", "adaptation", "adapts"]
 NO_TIMES = (
     "Rows have no times: they are taken in the order of the file; if that is not their order, name it (time=, --time)."
 )
-IN_ORDER = "Judge policies in the order of time (--out-of-time): rows held out at random have taught the logger."
+IN_ORDER = "Judge policies in the order of time, as poem train does: rows held out at random have taught the logger."
 
 
 def adaptation(facts: Facts) -> Iterator[Finding]:
