@@ -77,5 +77,4 @@ def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Itera
     else:
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
     repeated = len(fresh) > int(fresh.units().max()) + 1
-    unit = "groups" if fresh.group is not None else "contexts" if repeated else "rows"
-    yield f"{unit} are independent, or rows are in the order of time; {WORDS[plan.order]}"
+    yield WORDS[plan.order].format(units="groups" if fresh.group is not None else "contexts" if repeated else "rows")

@@ -16,13 +16,12 @@ DIRECTIONS = 64  # in which they are compared, at the most
 SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
 
 WORDS: dict[Order, str] = {
-    "time": "the latest units certify",
-    "rows": "rows are taken to be in the order of time, and the last units certify",
-    "random": "contexts change along the rows, and there are no times: the units that certify are drawn at random, "
-    "which is right only if the logging policy did not learn from its own log",
-    "mixed": "the units that certify are drawn at random from the rows of all loggers, which is right only if none of "
-    "them was learnt from this log",
-    "given": "the log that was given certifies",
+    "time": "{units} are independent, or rows are in the order of their times (the latest certify)",
+    "rows": "{units} are independent, or rows are in the order of time (the last ones certify)",
+    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along the "
+    "rows and there are no times, so the ones that certify were drawn at random)",
+    "mixed": "{units} are independent, and none of the loggers was learnt from this log",
+    "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
 }
 
 

@@ -203,16 +203,21 @@ class Fit:
         if self._estimated:
             found.append("propensities are estimated, not logged, and no interval accounts for that")
         bounds = self._ends(*self.calibration.bounds)
-        if self.confidence is None or self.certified:
+        if self.confidence is None:
             found += self._doubts(bounds)
+        elif self.certified:
+            found += self._problems()
         if self.calibration.bounds_from == "data":
             advice = "say so if not (loss_bounds=, --loss-bounds)"
             found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
         return found
 
+    def _problems(self) -> list[str]:
+        return [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+
     def _doubts(self, bounds: str) -> list[str]:
         """Return what speaks against the chosen candidate."""
-        found = [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+        found = self._problems()
         validation, gain = self.chosen.validation, self.chosen.gain
         if validation is None:
             return [*found, "nothing was held out, so that nothing is known of its loss"]
