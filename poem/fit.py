@@ -194,10 +194,10 @@ def fit(
             training.prepare(recipes)
         jury = _jury(judge, splits, trainings, calibration, certifies)
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
-        kept = kept.beginning_at(len(recipes) * len(splits))
+        after = len(recipes) * len(splits)
 
-        def learnt(training: Training, candidate: Candidate) -> Policy:
-            return _learnt_again(training, candidate, settings, kept, seed, line)
+        def learnt(training: Training, candidate: Candidate, number: int = 0) -> Policy:
+            return _learnt_again(training, candidate, settings, kept.beginning_at(after + number), seed, line)
 
         if certifies:
             found = choose_for_certificate(candidates[:-1], 1.0 - confidence, plan.most)
@@ -214,7 +214,7 @@ def fit(
             chosen, origin = choose(candidates, guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
-            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1])
+            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1], 1)
     result = Fit(
         policy=policy,
         chosen=chosen,

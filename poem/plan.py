@@ -50,12 +50,14 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     if isinstance(validation, BanditLog):
         check_alike(log, validation)
         return Plan(log, (validation,), "auto", most=int(validation.units().max()) + 1)
-    folds: Validation = "auto" if isinstance(validation, str | float | np.floating) else validation
+    folds: Validation = "auto" if isinstance(validation, float | np.floating) else validation
     share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
     reserve = Reserve.of(log, seed)
-    most = min(max(round(share * reserve.units), 1), max(reserve.units - 1, 1))
-    first, rest = reserve.cut(most) if reserve.units > 1 else (log, log)
-    return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float), reserve.order)
+    most = min(max(round(share * reserve.units), 1), reserve.units - 1)
+    if reserve.units < 2:
+        return Plan(log, (), folds, order=reserve.order)  # one unit alone cannot be kept
+    first, rest = reserve.cut(most)
+    return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float | np.floating), reserve.order)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:

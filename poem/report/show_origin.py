@@ -1,7 +1,7 @@
 """The section on how the policy was made: what was tried in training, and what it looks at."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from poem.report.changes import Pull
@@ -13,10 +13,10 @@ from poem.report.wording import SPACE, UNKNOWN, counted, cut, significant
 
 MOST_CANDIDATES = 20
 HOW_TO_READ = (
-    "How to read this: a policy counts as better than the log if its gain for sure is above 0, a bound that holds for "
-    "all candidates at once. Of those that pass, the one with the highest likely gain is chosen, a bound for each "
-    "candidate alone that takes the loss model's typical error where the log is silent. If none passes, the logging "
-    "policy is kept, unless nearly all that was logged failed."
+    "How to read this: units to certify is about how many fresh units it takes to certify a candidate's gain. Of those "
+    "for which there are enough, the one with the highest likely gain is chosen, an approximate bound that takes the "
+    "loss model's typical error where the log is silent. None of this is a certificate: only the chosen one is put to "
+    "the test, on rows that no candidate has seen."
 )
 
 
@@ -44,13 +44,13 @@ def _candidates(content: Content) -> Html:
     )
     left = len(ordered) - MOST_CANDIDATES
     more = element("p", f"{counted(left, 'more candidate')} did worse.", class_="note") if left > 0 else NOTHING
-    # Only the safe rule has bounds to choose by.
-    safe = any(not math.isnan(_number(one, "gain_at_least")) for one in ordered)
-    bounds = {"gain_likely": "likely gain", "gain_at_least": "gain for sure"} if safe else {}
+    # Only a choice for a certificate has prospects to choose by.
+    certifies = any(not math.isnan(_number(one, "gain_likely")) for one in ordered)
+    prospects = ("likely gain", "units to certify") if certifies else ()
     interval = f"95{SPACE}% interval"
-    head = ("candidate", "λ", f"held-out {content.outcome.name}", interval, "gain", *bounds.values(), "mean weight")
-    rows = (_candidate(one, content, bounds) for one in ordered[:MOST_CANDIDATES])
-    note = element("p", HOW_TO_READ, class_="note") if safe else NOTHING
+    head = ("candidate", "λ", f"held-out {content.outcome.name}", interval, "gain", *prospects, "mean weight")
+    rows = (_candidate(one, content, certifies) for one in ordered[:MOST_CANDIDATES])
+    note = element("p", HOW_TO_READ, class_="note") if certifies else NOTHING
     return joined(element("h3", "Candidates tried"), element("p", intro), table("Candidates", head, rows), more, note)
 
 
@@ -58,7 +58,7 @@ def _rank(one: dict[str, Any]) -> tuple[bool, float]:
     return not one.get("chosen"), -_number(one, "gain_likely", _number(one, "gain", -math.inf))
 
 
-def _candidate(one: dict[str, Any], content: Content, bounds: Iterable[str]) -> Html:
+def _candidate(one: dict[str, Any], content: Content, certifies: bool) -> Html:
     show = content.decimals.show
     found = Range(*(_number(one, name) for name in ("validation", "validation_low", "validation_high")))
     found = found.times(content.outcome.sign)
@@ -69,10 +69,15 @@ def _candidate(one: dict[str, Any], content: Content, bounds: Iterable[str]) -> 
         show(found.value),
         ends(found, content),
         show(_number(one, "gain"), signed=True),
-        *(show(_number(one, name), signed=True) for name in bounds),
+        *(_prospects(one, content) if certifies else ()),
         significant(_number(one, "mean_weight")),
     )
     return row(cells, "chosen" if one.get("chosen") else None)
+
+
+def _prospects(one: dict[str, Any], content: Content) -> tuple[str, str]:
+    needed = _number(one, "units_to_certify")
+    return content.decimals.show(_number(one, "gain_likely"), signed=True), significant(needed)
 
 
 def _number(one: dict[str, Any], name: str, otherwise: float = math.nan) -> float:
