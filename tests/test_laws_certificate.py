@@ -10,7 +10,7 @@ from scipy import stats
 import poem
 from benchmarks.worlds import WORLDS
 from poem.betting import Bets, best_share, log_capital, lower_bound, pilot_bets
-from poem.certificate import unlucky
+from poem.certificate import Evidence, Forecast, unlucky
 from poem.errors import InputError
 from poem.kernel import Threads
 from poem.layout import Layout
@@ -140,7 +140,9 @@ def test_with_the_true_models_terms_are_doubly_robust_differences(structure):
 
 
 @pytest.mark.parametrize(("lacking", "scale"), [(0.0, 0.5), (0.0, 2.0), (0.5, 0.5)])
-def test_terms_of_many_label_sets_mean_the_gain_over_all_samples(lacking, scale):
+@pytest.mark.parametrize("count", [1, 64])
+def test_terms_of_many_label_sets_mean_the_gain_over_all_samples(lacking, scale, count, monkeypatch):
+    monkeypatch.setattr("poem.paired.COUNT", count)
     world = TinyWorld(MultiLabel(9), 3, lacking, scale, contexts=2)
     means = np.array([world.terms(seed)[1] for seed in range(200)])
     assert means[:, :, -1].std() > 0.0  # Σ s is sampled: there are 512 outputs
@@ -260,6 +262,24 @@ def test_bounds_hold_in_nineteen_cases_of_twenty(draw, stakes):
             bets = Bets.everywhere() if stakes == "everywhere" else Bets.around(best_share(1.5, n, 0.05))
         misses += lower_bound(terms, -1.0, 0.05, bets, sizes) > 1e-9
     assert misses <= 15
+
+
+@pytest.mark.parametrize("cap", [0, 5])
+def test_a_certificate_bets_on_units_with_the_stakes_and_the_floor_that_were_foreseen(cap):
+    rng, floor = np.random.default_rng(0), floor_of(CAPS[cap])
+    units = rng.permutation(np.repeat(np.arange(80), rng.integers(1, 5, 80)))
+    ratio, reward = rng.exponential(size=len(units)), rng.random(len(units))
+    terms = floor + rng.gamma(1.0, 0.3 - floor, len(units))  # of a mean of 0.3
+    assert terms.min() < -1.0 or cap == 0
+    evidence, foreseen = Evidence(terms, CAPS[cap], ratio, reward, units, 0.4), Forecast(cap, 0.1, 0.8, 6.0)
+    found = evidence.certificate(a_policy(MultiClass(3)), foreseen, 0.9, 5.0, ("it is so",))
+    sums, sizes = np.bincount(units, weights=terms), np.bincount(units).astype(float)
+    stakes = Bets.around(best_share(0.8 * 6.0 / sizes.max(), 80, 0.1))
+    assert found.gain_at_least == pytest.approx(5.0 * lower_bound(sums, floor, 0.1, stakes, sizes), rel=1e-9)
+    assert (found.rows, found.units, found.conditions) == (len(units), 80, ("it is so",))
+    low, high = found.interval
+    assert low < 5.0 * terms.mean() < high
+    assert found.gain <= 5.0 * terms.mean()
 
 
 # ---- the estimate of a certified gain -------------------------------------------------------------
