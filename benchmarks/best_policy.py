@@ -28,7 +28,13 @@ from poem.simulate import losses_of
 
 FIELDS = ("dataset", "loss", "run", "method", "expected", "map", "seconds", "learner")
 LOSSES = ("hamming", "zero-one", "f1")
-METHODS = {"default": {}, "POEM": {"lam": "auto", "guard": False}, "direct": {"learners": "direct"}}
+METHODS = {
+    "default": {},
+    "refit": {"refit": True},
+    "uncertified": {"certify": False},
+    "POEM": {"lam": "auto", "guard": False},
+    "direct": {"learners": "direct"},
+}
 DRAWS = 20  # samples of each test output, for losses whose mean under a policy has no closed form
 NAMES = {"scene": "Scene", "yeast": "Yeast", "lyrl": "LYRL", "tmc": "TMC", "hamming": "Hamming", "zero-one": "0/1"}
 
@@ -79,8 +85,7 @@ def one_run(dataset: str, folder: Path | None, loss: str, run: int, wanted: set[
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = poem.fit(log, **options)
-        # Without a certificate, the logging policy stays.
-        name = result.chosen.learner if result.policy is not None else "nothing certified"
+        name = "not certified" if result.certified is False else result.chosen.learner
         yield row(method, result.policy or logger, time.perf_counter() - begin, name)
     if "skyline" in wanted:
         yield row("skyline", poem.supervised(data.X_train, data.y_train, C=1.0))

@@ -39,7 +39,7 @@ FITS = {
     DEFAULT: {},
     "IPS": {"lam": 0.0, "guard": False},
     "POEM": {"lam": "auto", "guard": False},
-    "direct": {"learners": "direct"},
+    "direct": {"learners": "direct", "certify": False},
 }
 
 KINDS, RATES, PASSES = ("ips", "dr", "mtr"), (0.1, 0.5, 2.0), (1, 10)

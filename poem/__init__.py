@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from poem.features import Features
     from poem.fit import Fit, fit
     from poem.floor import FlooredPolicy
+    from poem.gate import Gate
     from poem.health import Health, inspect
     from poem.learner import CRMLearner
     from poem.learners import Learner
@@ -63,6 +64,7 @@ __all__ = [
     "Features",
     "Fit",
     "FlooredPolicy",
+    "Gate",
     "Health",
     "ImplicitExploration",
     "Learner",
@@ -119,6 +121,7 @@ _MODULES = {
     "features": ("Features",),
     "fit": ("Fit", "fit"),
     "floor": ("FlooredPolicy",),
+    "gate": ("Gate",),
     "health": ("Health", "inspect"),
     "learner": ("CRMLearner",),
     "learners": ("Learner",),

@@ -1,7 +1,7 @@
 """Set what the paper sets from the log: loss scale (§4.1), clip M and λ* (§4.2)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -98,21 +98,25 @@ def check_varied(train: BanditLog) -> None:
 def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
     """Return the bounds that were given, if they hold for the losses, or the extremes of the losses."""
     found = float(loss.min()), float(loss.max())
-    if isinstance(loss_bounds, str):
-        if loss_bounds != "auto":
-            raise InputError(f"loss_bounds must be 'auto' or (lowest, highest); found {loss_bounds!r}.")
+    if isinstance(loss_bounds, str) and loss_bounds == "auto":
         return found
-    try:
-        low, high = (float(bound) for bound in loss_bounds)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"loss_bounds must be 'auto' or (lowest, highest); found {loss_bounds!r}.") from error
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
+    low, high = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
     if found[0] < low or found[1] > high:
         raise InputError(
             f"loss_bounds are ({low:g}, {high:g}), but the log's losses go from {found[0]:g} to {found[1]:g}. "
             "Pass bounds that hold for every possible loss (a reward counts as its negative)."
         )
+    return low, high
+
+
+def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[float, float]:
+    """Return the bounds that were given, or say what is wrong with them."""
+    try:
+        low, high = (float(bound) for bound in loss_bounds)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"loss_bounds must be {form}; found {loss_bounds!r}.") from error
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
     return low, high
 
 

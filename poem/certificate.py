@@ -14,7 +14,7 @@ from poem.paired import CAPS, floor_of
 from poem.policy import Policy
 
 POWER = 0.95  # the chance of a certificate that a forecast asks for
-FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
+FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 

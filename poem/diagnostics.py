@@ -13,6 +13,9 @@ from poem.tails import pareto_k
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
 
+ENOUGH_EVENTS = 25.0  # for a t interval, by Cochran (1977, §2.15)
+CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
+WHY = "what was logged there had propensity 1"
 CLIPS = tuple(2.0**power for power in range(0, 11))
 
 
@@ -34,8 +37,8 @@ class Diagnostics:
     ----------
     findings : tuple of Finding
         Effective number of independent units, largest weight share, mean weight and its z-score against 1,
-        clipped mass, Pareto shape of the largest weights, probability on outputs that were never logged, and
-        how far the estimate moves with the clip.
+        clipped mass, Pareto shape of the largest weights, how far the estimate moves with the clip, how many
+        outcomes decide, probability on outputs that cannot have been logged, and on outputs that were never logged.
     clip_curve : tuple of (clip, value)
         The clipped IPS estimate for several clips, around the worst loss.
     """
@@ -82,7 +85,7 @@ def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip:
     largest = float(weights.max()) / total if total > 0.0 else 1.0
     clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
     curve = _clip_curve(rows)
-    shape = pareto_k(weights)
+    shape, certain = pareto_k(weights), provably_unsupported(rows)
     findings = (
         _high_is_good(
             "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
@@ -93,11 +96,23 @@ def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip:
         _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
         _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
         _steady(rows),
+        _events(rows, unit),
+        _low_is_good(
+            "provably unsupported", certain, 0.01, 0.1, f"{certain:.0%} of its probability cannot be judged: {WHY}"
+        ),
     )
     if unsupported is None:
         return Diagnostics(findings, curve)
     reason = f"{unsupported:.0%} of its probability is on outputs never logged"
     return Diagnostics((*findings, _low_is_good("never logged", unsupported, 0.01, 0.1, reason)), curve)
+
+
+def provably_unsupported(rows: Rows) -> float:
+    """Return the policy's mean probability of outputs other than one that was logged with certainty."""
+    if rows.log_propensity is None:
+        return 0.0
+    certain = rows.log_propensity > -CERTAIN
+    return float(np.mean(np.where(certain, np.maximum(1.0 - rows.ratio, 0.0), 0.0)))  # r is h(y|x) there
 
 
 def _low_is_good(name: str, value: float, caution: float, bad: float, reason: str) -> Finding:
@@ -130,3 +145,20 @@ def _steady(rows: Rows) -> Finding:
     moved = abs(cut / whole - 1.0) if whole != 0.0 else 0.0
     reason = f"{moved:.0%} of the estimate hangs on what the largest 1 % of weights have above the others"
     return _low_is_good("moved by the clip", moved, 0.1, 0.5, reason)
+
+
+def _events(rows: Rows, unit: IntArray | None) -> Finding:
+    """Say how many outcomes decide: (Σd²)³/(Σd³)² of the units' shares d in the error of SNIPS, 1/skewness² per unit.
+
+    For a rare outcome this is how often it occurred. Below 25 an interval around a standard error covers too
+    rarely. The difference to the log may still be clear, so that this alone is no "don't".
+    """
+    d = Terms(rows.ratio * rows.loss, rows.ratio).by_unit(unit).shares() if rows.ratio.any() else np.zeros(1)
+    largest = float(np.abs(d).max())
+    if not largest > 1e-12 * float(np.abs(rows.loss).max()) / len(d):
+        return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
+    d = d / largest
+    cubes = float(np.sum(d**3))
+    count = min(float(d @ d) ** 3 / max(cubes**2, 1e-300), float(len(d)))
+    reason = f"the estimate rests on the outcomes of about {count:.0f} units"
+    return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)

@@ -9,7 +9,7 @@ from scipy import special
 
 from poem.arrays import FloatArray, IntArray
 from poem.calibrate import LossBounds, clip_for, loss_range
-from poem.diagnostics import Diagnostics, diagnose
+from poem.diagnostics import Diagnostics, diagnose, provably_unsupported
 from poem.errors import InputError
 from poem.estimators import (
     IPS,
@@ -30,7 +30,9 @@ from poem.estimators.base import Terms, UnitSums, standard_error
 from poem.evaluation import Evaluation, Line
 from poem.floor import FlooredPolicy
 from poem.intervals import (
+    FLOORED,
     METHODS,
+    ONLY_FOR,
     Method,
     Replicates,
     bca,
@@ -38,9 +40,9 @@ from poem.intervals import (
     bootstrap,
     check_level,
     clopper_pearson,
+    least_mean,
     normal,
     student,
-    truncated,
 )
 from poem.judged import NO_POLICY, Judged, judge_all
 from poem.kernel import OneBlasThread, Threads, count_threads
@@ -110,10 +112,11 @@ def evaluate(
     log : BanditLog
     estimators : "all", names, or Estimators
         Of IPS, clipped IPS, SNIPS, DM, DR, SNDR, SWITCH-DR, DRos, IX and LS.
-    interval : "t", "normal", "bootstrap", "bernstein", "truncated" or "clopper-pearson"
-        Student's t or normal by the delta method; BCa; empirical Bernstein, for clipped estimators; the
-        truncated bound of Thomas et al. (2015), for IPS; Clopper and Pearson's, as if weights were equal, for IPS.
-        Bernstein's and the truncated one hold for any n.
+    interval : "t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting" or "clopper-pearson"
+        Student's t or normal by the delta method; BCa; empirical Bernstein, for clipped IPS; for IPS, the truncated
+        bound of Thomas et al. (2015), logarithmic smoothing (Sakhi et al., 2024), and betting; Clopper and Pearson's,
+        for IPS where all weights are equal. The first three are approximate; the others hold for any number of
+        independent units if propensities and ``loss_bounds`` are right.
     level : float
     against : "logged" or a policy's name
         What the differences are to: the logged losses themselves, or another policy.
@@ -237,6 +240,7 @@ class _Part:
     found: dict[str, _Found]
     diagnostics: Diagnostics
     skipped: bool
+    unsupported: float  # probability that certainly has no support
 
 
 class _Work:
@@ -280,7 +284,9 @@ class _Work:
             found[name] = _Found(ready, ready.summary(sums, seen, self.unit), sums, seen)
         clip = clip_for(self.log, IPS("auto"))[0]
         unsupported = unsupported_share(policy, self.log)
-        return _Part(policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped)
+        return _Part(
+            policy.name, found, diagnose(rows, self.unit, unsupported, clip), skipped, provably_unsupported(rows)
+        )
 
     # ---- the table ------------------------------------------------------------------------
 
@@ -300,7 +306,7 @@ class _Work:
             for name, found in part.found.items():
                 versus = None if base is None or part is base else base.found.get(name)
                 other = versus.sums if versus else (self.logged if base is None else None)
-                lines.append(self._line(part, name, found, other, versus, drawn, place))
+                lines.append(self._line(part, name, found, other, base, versus, drawn, place))
         mean = Estimate(
             self.logged.value() + self.worst,
             standard_error(self.logged.shares()),
@@ -328,6 +334,7 @@ class _Work:
         name: str,
         found: _Found,
         other: UnitSums | None,
+        base: _Part | None,
         versus: _Found | None,
         drawn: Replicates | None,
         place: dict[int, int],
@@ -339,10 +346,10 @@ class _Work:
         ends = (np.nan, np.nan)
         if other is not None:
             least = freedom if versus is None else min(freedom, _freedom(versus))
-            difference, ends, better = self._difference(found, other, least, drawn, place)
-        bias, above = estimate.bias_bound, _above(found)
+            difference, ends, better = self._difference(found, other, versus, least, drawn, place)
+        bias, above = self._bias(part, found)
         below = 0.0 if self.interval == "bernstein" else bias  # its low end has the bias in it
-        others = (0.0, 0.0) if versus is None else (versus.estimate.bias_bound, _above(versus))
+        others = (0.0, 0.0) if versus is None or base is None else self._bias(base, versus)
         ends = ends[0] - bias - others[1], ends[1] + above + others[0]
         if bias + others[0] > 0.0 and ends[0] <= 0.0 <= ends[1]:
             better = np.nan  # the bias alone may decide it
@@ -363,6 +370,16 @@ class _Work:
             bias_above=above,
         )
 
+    def _bias(self, part: _Part, found: _Found) -> tuple[float, float]:
+        """Return how far the true loss can be below and above the estimate because weight was held back or is missing.
+
+        What certainly has no support may cost anything within the range of the loss; pessimistic estimators have
+        taken it to be the worst, and intervals that hold for any n count it themselves.
+        """
+        missing = 0.0 if self.interval in ONLY_FOR else -self.best * part.unsupported
+        bias = found.estimate.bias_bound + missing
+        return bias, 0.0 if found.estimator.pessimistic else bias
+
     def _interval(
         self, found: _Found, freedom: float, drawn: Replicates | None, place: dict[int, int]
     ) -> tuple[float, float]:
@@ -373,8 +390,10 @@ class _Work:
             return drawn.interval(place[id(found.sums)], found.sums, self.tail)
         if self.interval == "bernstein":
             return self._bernstein(found)
-        if self.interval in ("truncated", "clopper-pearson"):
-            return self._without_moments(found)
+        if self.interval in FLOORED:
+            return self._floored(found, self.tail)
+        if self.interval == "clopper-pearson":
+            return self._clopper_pearson(found)
         if self.interval == "normal" and freedom >= 1.0 - 1e-9:
             return normal(value, stderr, self.tail)
         return student(value, stderr, freedom, self.tail)
@@ -394,27 +413,59 @@ class _Work:
         weight, _ = bernstein(weights, clip, self.tail / 2.0)
         return low + self.best * max(1.0 - weight, 0.0), high
 
-    def _without_moments(self, found: _Found) -> tuple[float, float]:
-        """Bound the gain over the worst loss, which is from 0 to the weight times the range of the loss."""
+    def _clopper_pearson(self, found: _Found) -> tuple[float, float]:
+        """Bound the gain over the worst loss, which is 0 or the weight times the range of the loss."""
         if found.estimator != IPS(None):
             return -np.inf, np.inf
-        best = self.best
-        if best == 0.0:
+        if self.best == 0.0:
             return 0.0, 0.0
         size = len(self.log) / len(found.sums)
-        gain, weight = -found.sums.top, Terms(found.rows.ratio).by_unit(self.unit).top
-        if self.interval == "clopper-pearson":
-            low, high = clopper_pearson(-gain / (best * size), weight / size, self.tail)
-            return best * high, best * low
-        cost = -best * weight - gain
-        return best + truncated(cost, self.tail, self.seed) / size, -truncated(gain, self.tail, self.seed) / size
+        weight = found.rows.weights(self.unit)
+        low, high = clopper_pearson(found.sums.top / (self.best * size), weight / size, self.tail)
+        return self.best * high, self.best * low
+
+    def _floored(self, found: _Found, tail: float, less: float = 0.0) -> tuple[float, float]:
+        """Bound the loss of a policy, or with ``less=1`` its difference to the logged loss, with error ``tail`` each.
+
+        With the reward R, 0 for the worst loss and 1 for the best, (r − less)·R is at least −less, and so is
+        (r − less)·(1 − R). The first bounds the loss from above: what the log does not support counts as the worst.
+        The second bounds it from below: there it counts as the best.
+        """
+        if found.estimator != IPS(None):
+            return -np.inf, np.inf
+        if self.best == 0.0:
+            return 0.0, 0.0
+        reward: FloatArray = self.loss / self.best
+        excess, value = found.rows.ratio - less, found.estimate.value - less * self.logged.value()
+        bounds = []
+        for part in (excess * reward, excess * (1.0 - reward)):
+            sums = Terms(part).by_unit(self.unit)
+            bounds.append(least_mean(self.interval, sums.top, sums.count, -less, tail, self.seed))
+        high, low = self.best * bounds[0], (1.0 - less) * self.best - self.best * bounds[1]
+        return min(low, value), max(high, value)
+
+    def _floored_difference(self, found: _Found, versus: _Found | None) -> tuple[float, float]:
+        """Bound the difference to the logged loss by paired terms, to another policy by the bounds of both."""
+        if versus is None:
+            return self._floored(found, self.tail, less=1.0)
+        low, high = self._floored(found, self.tail / 2.0)
+        other_low, other_high = self._floored(versus, self.tail / 2.0)
+        return low - other_high, high - other_low
 
     def _difference(
-        self, found: _Found, other: UnitSums, freedom: float, drawn: Replicates | None, place: dict[int, int]
+        self,
+        found: _Found,
+        other: UnitSums,
+        versus: _Found | None,
+        freedom: float,
+        drawn: Replicates | None,
+        place: dict[int, int],
     ) -> tuple[float, tuple[float, float], float]:
         value = found.estimate.value - other.value()
         if not np.isfinite(value):
             return np.nan, (-np.inf, np.inf), np.nan
+        if self.interval in FLOORED:
+            return value, self._floored_difference(found, versus), np.nan
         if self.interval not in ("t", "normal", "bootstrap"):
             return value, (-np.inf, np.inf), np.nan  # these know single means only
         if freedom < 1.0 - 1e-9:
@@ -438,8 +489,3 @@ class _Work:
 def _freedom(found: _Found) -> float:
     """Return the degrees of freedom of a standard error: effective independent units less one."""
     return found.estimate.effective_n - 1.0
-
-
-def _above(found: _Found) -> float:
-    """Return how far the true loss can be above the estimate because weights were held back."""
-    return 0.0 if found.estimator.pessimistic else found.estimate.bias_bound

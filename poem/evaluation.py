@@ -10,7 +10,7 @@ from scipy import special
 from poem.diagnostics import Diagnostics, Verdict
 from poem.errors import InputError
 from poem.estimators import Estimate
-from poem.intervals import check_level
+from poem.intervals import ONLY_FOR, check_level
 from poem.text import aligned
 
 
@@ -112,6 +112,11 @@ class Evaluation:
             f"{self.logged.n:,} rows, {self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
             aligned(head, rows),
         ]
+        if without := self._without_interval():
+            text.append(
+                f"{self.interval} intervals exist for {ONLY_FOR[self.interval]} only, not for {', '.join(without)}; "
+                "t and bootstrap intervals exist for all"
+            )
         if self.skipped:
             text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
@@ -130,7 +135,14 @@ class Evaluation:
             turned |= {low: 0.0 - line[high], high: 0.0 - line[low]}
         return line | turned
 
+    def _without_interval(self) -> list[str]:
+        """Return the estimators for which the chosen interval is not made."""
+        known = ONLY_FOR.get(self.interval)
+        return list(dict.fromkeys(line.estimator for line in self.lines if known and line.high == np.inf))
+
     def _ends(self, low: float, high: float) -> str:
+        if self.interval in ONLY_FOR and not np.isfinite([low, high]).any():
+            return ""
         low, high = sorted((self._shown(low), self._shown(high)))
         return f"[{low:.4g}, {high:.4g}]"
 

@@ -37,7 +37,7 @@ from poem.plan import plan_of
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.result import Fit, Origin
-from poem.select import Candidate, Table, choose, choose_for_certificate, rank
+from poem.select import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
 from poem.structures import Structure
 from poem.training import Training
 
@@ -119,7 +119,8 @@ def fit(
     logging_policy : Policy, optional
         The policy that made the log: what you get back if nothing is certified. It also sharpens the certificate.
     certify : bool
-        False returns the candidate with the lowest estimate, learnt again from all rows, and certifies nothing.
+        False returns the candidate with the lowest likely bound on its loss, learnt again from all rows, and certifies
+        nothing.
     refit : bool
         Learn the certified recipe again from all rows. The certificate is then for the policy before refitting.
     imitate : bool
@@ -146,7 +147,8 @@ def fit(
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
     chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
-    certifies = isinstance(rule, str) and rule == "dr" and certify and guard and validation is not None
+    doubly_robust = isinstance(rule, str) and rule == "dr" and guard and validation is not None
+    certifies = doubly_robust and certify
     plan = plan_of(log, validation, seed, certifies)
 
     splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
@@ -179,7 +181,7 @@ def fit(
         "choice": repr((rule, confidence, guard)),  # what is learnt afterwards depends on it
     }
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
-    again = not certifies and (len(splits) > 1 or (rule == "dr" and isinstance(validation, str | float)))
+    again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
     whole = Training(
         plan.first, structure, fit_intercept, calibration, given=begin, logging=logging, seed=seed, threads=threads
@@ -211,7 +213,7 @@ def fit(
                 line.part_done()
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
-            chosen, origin = choose(candidates, guard), "learnt"
+            chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
             policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1], 1)

@@ -1,22 +1,33 @@
 """From the terms of an estimate to an interval: by the delta method, the bootstrap, or bounds that hold for any n.
 
 All of them work on independent units. Student's t and the normal interval rest on the standard error; BCa on
-Poisson-weighted replicates; the two finite-sample bounds on how large one unit's term can be.
+Poisson-weighted replicates; empirical Bernstein on how large one unit's term can be. The truncated, LS and betting
+bounds need only that terms are not below a floor.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import special
 
-from poem.arrays import AnyArray, FloatArray
+from poem.arrays import AnyArray, FloatArray, frozen
+from poem.betting import two_stage_bound
 from poem.errors import InputError
 from poem.estimators.base import UnitSums, standard_error
 from poem.kernel import Threads, kernel
 
-Method = Literal["t", "normal", "bootstrap", "bernstein", "truncated", "clopper-pearson"]
-METHODS: tuple[Method, ...] = ("t", "normal", "bootstrap", "bernstein", "truncated", "clopper-pearson")
+Method = Literal["t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting", "clopper-pearson"]
+METHODS: tuple[Method, ...] = get_args(Method)
+# Intervals that exist for one estimator only, and hold for any number of rows.
+ONLY_FOR: dict[str, str] = {
+    "bernstein": "clipped IPS",
+    "truncated": "IPS",
+    "ls": "IPS",
+    "betting": "IPS",
+    "clopper-pearson": "IPS",
+}
+FLOORED = ("truncated", "ls", "betting")  # bounds on the mean of terms that have a floor
 REPLICATES = 1000
 BLOCK = 4096  # units whose terms stay in the cache while all replicates are added to
 SPLIT = 20  # one in so many units sets the truncation, as in Thomas et al. (2015)
@@ -186,19 +197,54 @@ def bernstein(sums: UnitSums, span: float, tail: float) -> tuple[float, float]:
 
 
 def clopper_pearson(gain: FloatArray, weight: FloatArray, tail: float) -> tuple[float, float]:
-    """Return an interval for the mean gain of weighted units, each from 0 to its weight, as if of a binomial share.
-
-    The largest weight counts as one trial: exact where all weights are equal and gains are all or nothing.
-    """
+    """Return the exact interval for the mean of gains that are 0 or w, where all weights are 0 or w."""
     largest = float(weight.max())
     if largest <= 0.0:
         return -np.inf, np.inf
-    trials = len(gain) / largest
-    successes = min(float(gain.sum()) / largest, trials)
-    low = float(special.betaincinv(successes, trials - successes + 1.0, tail)) if successes > 0.0 else 0.0
+    _check_all_or_nothing(gain / largest, weight / largest)
+    trials, successes = len(gain), round(float(gain.sum()) / largest)
+    low = float(special.betaincinv(successes, trials - successes + 1.0, tail)) if successes > 0 else 0.0
     failures = trials - successes
-    high = float(special.betaincinv(successes + 1.0, failures, 1.0 - tail)) if failures > 0.0 else 1.0
-    return low, high
+    high = float(special.betaincinv(successes + 1.0, failures, 1.0 - tail)) if failures > 0 else 1.0
+    return min(largest * low, 1.0), min(largest * high, 1.0)
+
+
+def _check_all_or_nothing(gain: FloatArray, weight: FloatArray) -> None:
+    """Refuse gains and weights, as shares of the largest weight, other than 0 and 1."""
+    for values, what in ((weight, "weights"), (gain, "gains over the worst loss")):
+        between = np.flatnonzero((values > 1e-6) & (values < 1.0 - 1e-6))
+        if len(between):
+            raise InputError(
+                f"interval='clopper-pearson' is for units that have the same weight or 0, and the best or the worst "
+                f"loss; {len(between)} of {len(values)} units have {what} between 0 and the largest one. "
+                "Use interval='betting'."
+            )
+
+
+def least_mean(method: str, terms: FloatArray, sizes: FloatArray, floor: float, tail: float, seed: int = 0) -> float:
+    """Return what the mean per row exceeds with probability 1 − tail, by one of ``FLOORED``; never below the floor.
+
+    ``terms`` are the sums of each unit's rows, none below ``floor`` times its size.
+    """
+    above: FloatArray = frozen(np.maximum(terms - floor * sizes, 0.0))
+    mean = float(above.sum() / sizes.sum())
+    if method == "betting":
+        found = two_stage_bound(above, 0.0, tail, np.random.default_rng([seed, 7]), sizes)
+    else:
+        per_row: FloatArray = above * (len(sizes) / float(sizes.sum()))  # a unit counts as one row
+        found = smoothed(per_row, tail) if method == "ls" else truncated(per_row, tail, seed)
+    return floor + min(max(found, 0.0), mean)
+
+
+def smoothed(terms: FloatArray, tail: float) -> float:
+    """Return the logarithmic-smoothing bound on the mean of independent terms ≥ 0 (Sakhi et al., 2024).
+
+    E Π(1 + λt) = Π(1 + λ·E t), so that (e^A − 1)/λ with A = mean log(1 + λt) − log(1/tail)/n is too high with
+    probability ``tail`` at the most. λ = 1/√n, as in the paper.
+    """
+    n = len(terms)
+    lam = 1.0 / np.sqrt(n)
+    return float(np.expm1(np.mean(np.log1p(lam * terms)) - np.log(1.0 / tail) / n) / lam)
 
 
 def truncated(terms: FloatArray, tail: float, seed: int = 0) -> float:

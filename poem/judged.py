@@ -59,19 +59,23 @@ def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
     return [_judged(name, policy, log) for name, policy in named]
 
 
-def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
+def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
+    """Return one policy in that form, be there a logged output that it would choose or not."""
     if policy is None:
         raise InputError(NO_POLICY.format(name=name))
     if isinstance(policy, Policy):
-        found = Judged(name, policy.log_prob_of(log), policy=policy)
-    elif isinstance(policy, FlooredPolicy):
-        found = Judged(name, policy.log_prob_of(log), probabilities=policy.marginals(log.X))
-    elif hasattr(policy, "predict_proba"):
-        found = _from_classifier(name, policy, log)
-    elif hasattr(policy, "log_prob_of"):
-        found = Judged(name, _checked_logs(name, policy.log_prob_of(log), log))
-    else:
-        found = _from_array(name, policy, log)
+        return Judged(name, policy.log_prob_of(log), policy=policy)
+    if isinstance(policy, FlooredPolicy):
+        return Judged(name, policy.log_prob_of(log), probabilities=policy.marginals(log.X))
+    if hasattr(policy, "predict_proba"):
+        return _from_classifier(name, policy, log)
+    if hasattr(policy, "log_prob_of"):
+        return Judged(name, _checked_logs(name, policy.log_prob_of(log), log))
+    return _from_array(name, policy, log)
+
+
+def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
+    found = judge_one(name, policy, log)
     if not np.any(found.log_prob > LEAST_LOG):
         raise MismatchError(
             f"{name} gives every logged output the probability 0: the log says nothing about it. "

@@ -253,6 +253,12 @@ def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units:
     return nearest if nearest is not None and _growth(nearest) > 0.0 else None
 
 
+def choose_likely(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate with the lowest likely bound, a healthy one if there is any."""
+    healthy = [one for one in candidates if not one.problems and np.isfinite(rank(one))]
+    return min(healthy, key=rank) if healthy else choose(candidates)
+
+
 def _growth(candidate: Candidate) -> float:
     return -np.inf if candidate.forecast is None else candidate.forecast.growth
 

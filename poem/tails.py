@@ -28,7 +28,7 @@ class Tail:
     side : "upper" or "lower"
         Which tail that is: large losses, or large rewards.
     heavy : bool
-        Whether its shape is above ¼ and surely above that of an exponential tail: losses far beyond those of the log
+        Whether its shape is above ¼ and clearly above that of an exponential tail: losses far beyond those of the log
         must be expected, and the largest of them is no bound.
     cap : float
         Where to cap the losses on that side: so that their mean distance from the median falls by 5 %. This is the

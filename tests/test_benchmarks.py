@@ -1,10 +1,12 @@
 """Label sets of one's own for the benchmarks: written, found and read back, and refused before anything is run."""
 
+import bz2
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import best_policy, other_sets
+from benchmarks import best_policy, other_sets, radii
 
 
 @pytest.fixture
@@ -73,3 +75,31 @@ def test_raw_files_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "emotions.tab" in shown
     assert "reuters-021.json" in shown
+
+
+# ---- radii ----------------------------------------------------------------------------------------
+
+
+def test_radii_of_a_small_set(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(1)
+    lines = [
+        "x,class",
+        *(f"{value:.3f},{'abc'[label]}" for value, label in zip(rng.random(200), rng.integers(0, 3, 200), strict=True)),
+    ]
+    with bz2.open(tmp_path / "small.csv.bz2", "wt") as file:
+        file.write("\n".join(lines))
+    words = f"--data {tmp_path} --seeds 1 --streams 5 --rows 300"
+    monkeypatch.setattr("sys.argv", ["radii", *words.split()])
+    radii.main()
+    out = capsys.readouterr().out.splitlines()
+    assert out[1].split()[:2] == ["small", "200"]
+    assert all(0.0 < float(value) <= 1.0 for value in out[1].split()[2:])
+    assert out[3].endswith("of 5 streams of 300 rows")
+    assert "vw-estimators" in out[4]
+
+
+def test_radii_need_sets(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["radii", "--data", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        radii.main()
+    assert "there is no *.csv.bz2 in" in capsys.readouterr().err

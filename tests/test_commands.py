@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "commands.md"
 ITEMS = ("cocoa, hot", "tea", "Weißbier")
 COLUMNS = ("--output", "item", "--reward", "click", "--propensity", "pscore", "--group", "user", "--time", "when")
 FIT = ("--learner", "ips", "--jobs", "1")
-NEW = ("inspect", "train", "evaluate", "predict", "report", "convert", "simulate")
+NEW = ("inspect", "train", "evaluate", "watch", "predict", "report", "convert", "simulate")
 
 
 # ---- a shop and its logs --------------------------------------------------------------------------
@@ -108,6 +108,7 @@ def command_line(name, shop, out):
         "inspect": (["inspect", shop.log, *COLUMNS], None),
         "train": (["train", shop.log, "-o", str(out / "new.poem"), *FIT, *COLUMNS], out / "new.poem"),
         "evaluate": (["evaluate", shop.policy, shop.later, "--estimators", "SNIPS,DR"], None),
+        "watch": (["watch", shop.later, "--policy", shop.policy, "--loss-bounds", "0,1"], None),
         "predict": (
             ["predict", shop.policy, shop.contexts, "--sample", "--seed", "7", "-o", str(out / "new.csv")],
             out / "new.csv",
@@ -122,7 +123,7 @@ def command_line(name, shop, out):
     return lines[name]
 
 
-WRITERS = [name for name in NEW if name not in ("inspect", "evaluate")]
+WRITERS = [name for name in NEW if name not in ("inspect", "evaluate", "watch")]
 
 
 def call(*arguments):
@@ -182,7 +183,7 @@ def test_help_says_what_the_exit_status_means(name, capsys):
     meaning = capsys.readouterr().out.split("exit status:\n")[1]
     assert re.search(r"^  0  \w", meaning)
     assert "\n  2  bad usage or bad input\n" in meaning
-    assert ("\n  1  " in meaning) == (name in ("inspect", "train", "evaluate"))
+    assert ("\n  1  " in meaning) == (name in ("inspect", "train", "evaluate", "watch"))
 
 
 @pytest.mark.parametrize("name", NEW)
@@ -614,6 +615,11 @@ BAD_NUMBERS = [
     ("evaluate", "--level", "95"),
     ("evaluate", "--seed", "-1"),
     ("evaluate", "--interval", "wide"),
+    ("evaluate", "--loss-bounds", "1,x"),
+    ("watch", "--loss-bounds", "0"),
+    ("watch", "--margin", "much"),
+    ("watch", "--every", "0"),
+    ("watch", "--confidence", "1"),
     ("predict", "--floor", "2"),
     ("predict", "--seed", "-1"),
     ("report", "--level", "0"),
@@ -857,6 +863,7 @@ LIBRARY = {
     "inspect": ("poem.health", "inspect"),
     "train": ("poem.fit", "fit"),
     "evaluate": ("poem.evaluate", "evaluate"),
+    "watch": ("poem.gate", "Gate"),
     "predict": ("poem.commands.predict_outputs", "contexts_of"),
     "report": ("poem.report", "write_report"),
     "convert": ("poem.readers", "write_log"),

@@ -20,6 +20,7 @@ from sklearn.dummy import DummyRegressor
 
 import poem
 from poem.diagnostics import diagnose, pareto_k
+from poem.errors import InputError
 from poem.estimators import (
     IPS,
     SNIPS,
@@ -34,7 +35,18 @@ from poem.estimators import (
 )
 from poem.estimators.base import standard_error
 from poem.evaluate import ALL
-from poem.intervals import BLOCK, _poisson_table, bernstein, bootstrap, clopper_pearson, normal, student, truncated
+from poem.intervals import (
+    BLOCK,
+    FLOORED,
+    _poisson_table,
+    bernstein,
+    bootstrap,
+    clopper_pearson,
+    least_mean,
+    normal,
+    student,
+    truncated,
+)
 from poem.kernel import OneBlasThread, Threads
 
 TAIL = 0.025  # on each side of a 95 % interval
@@ -353,32 +365,113 @@ def test_bernstein_intervals_cover_the_clipped_mean(outputs, weights, n, logs):
 
 @every_world
 @pytest.mark.parametrize(("n", "logs"), [(200, 250), (2000, 250), (20_000, 40)])
-def test_truncated_bounds_hold(outputs, weights, n, logs):
-    here, bounds = world(outputs, weights), []
+@pytest.mark.parametrize("method", FLOORED)
+def test_bounds_on_terms_with_a_floor_hold(method, outputs, weights, n, logs):
+    here, bounds, gains = world(outputs, weights), [], []
+    logged = here.probability @ here.cells.loss
     for seed, counts in enumerate(here.draw(n, logs, seed=7)):
         rows = taken(here.cells, drawn(counts))
-        gain, cost = rows.ratio * -rows.loss, rows.ratio * (rows.loss + 1.0)
-        bounds.append((truncated(cost, TAIL, seed) - 1.0, -truncated(gain, TAIL, seed)))
+        reward = -rows.loss
+        parts = (rows.ratio * reward, 0.0), (rows.ratio * (1.0 - reward), 0.0), ((rows.ratio - 1.0) * reward, -1.0)
+        gain, cost, paired = (least_mean(method, terms, np.ones(n), floor, TAIL, seed) for terms, floor in parts)
+        bounds.append((cost - 1.0, -gain))
+        gains.append(paired)
     low, high = np.transpose(bounds)
     slack = 3 * np.sqrt(TAIL * (1.0 - TAIL) / logs)
     assert np.mean(low <= here.truth) >= 1.0 - TAIL - slack
     assert np.mean(high >= here.truth) >= 1.0 - TAIL - slack
+    assert np.mean(np.array(gains) <= logged - here.truth) >= 1.0 - TAIL - slack
     if n == 20_000:  # and they say something
         assert np.median(low) > -1.0 + 0.2
         assert np.median(high) < -0.2
 
 
+@pytest.mark.parametrize("method", ["ls", "betting"])
+@pytest.mark.parametrize("chance", [0.02, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("weight", [1.0, 1.0 / 0.9, 5.0])
+def test_bounds_hold_in_every_small_log(method, chance, weight):
+    """All logs of 9 rows, each with its probability: a term is the weight or 0."""
+    n, mistaken = 9, 0.0
+    for successes in range(n + 1):
+        terms = weight * (np.arange(n) < successes)
+        bound = least_mean(method, terms, np.ones(n), 0.0, 0.1)
+        assert 0.0 <= bound <= terms.mean()
+        mistaken += stats.binom.pmf(successes, n, chance) * (bound > weight * chance + 1e-12)
+    assert mistaken <= 0.1
+
+
+@pytest.mark.parametrize("method", FLOORED)
+def test_bounds_count_units_not_rows(method):
+    rng = np.random.default_rng(24)
+    terms, sizes = rng.exponential(size=500), np.full(500, 4.0)
+    once = least_mean(method, terms, np.ones(500), 0.0, TAIL)
+    assert least_mean(method, 4.0 * terms, sizes, 0.0, TAIL) == pytest.approx(once, rel=1e-6)
+    assert least_mean(method, np.repeat(terms, 4), np.ones(2000), 0.0, TAIL) > once  # as if they were independent
+
+
+@pytest.mark.parametrize("method", ["ls", "betting"])
+def test_bounds_rise_with_each_term_and_with_the_error(method):
+    terms = np.random.default_rng(25).exponential(size=60)
+    bound = least_mean(method, terms, np.ones(60), 0.0, TAIL)
+    for row in range(0, 60, 7):
+        assert least_mean(method, terms + 3.0 * (np.arange(60) == row), np.ones(60), 0.0, TAIL) >= bound
+    assert least_mean(method, terms, np.ones(60), 0.0, 0.2) > bound > least_mean(method, terms, np.ones(60), 0.0, 0.001)
+
+
+@pytest.mark.parametrize("sizes", [np.ones(300), np.arange(300) % 5 + 1.0], ids=["rows", "units"])
+def test_bounds_hold_for_units_of_any_size(sizes):
+    """Rows of one unit have the same outcome."""
+    rng, mistakes, logs = np.random.default_rng(26), Counter(), 300
+    for seed in range(logs):
+        terms = sizes * 4.0 * (rng.random(300) < 0.2)
+        for method in ("ls", "betting"):
+            mistakes[method] += least_mean(method, terms, sizes, 0.0, 0.1, seed) > 0.8
+    assert max(mistakes.values(), default=0) <= logs * 0.1 + 3 * np.sqrt(logs * 0.1 * 0.9)
+
+
 @every_world
-@pytest.mark.parametrize(("n", "logs"), [(200, 1000), (2000, 500), (20_000, 40)])
-def test_clopper_pearson_intervals_cover(outputs, weights, n, logs):
-    """Also where few rows count: one that was never drawn would be one trial of few."""
-    here, intervals = world(outputs, weights), []
-    for counts in here.draw(n, logs, seed=20):
+@pytest.mark.parametrize("n", [50, 200, 2000])
+def test_betting_is_the_tightest(outputs, weights, n):
+    found = {method: [] for method in FLOORED}
+    here = world(outputs, weights)
+    for seed, counts in enumerate(here.draw(n, 60, seed=27)):
         rows = taken(here.cells, drawn(counts))
-        low, high = clopper_pearson(rows.ratio * -rows.loss, rows.ratio, TAIL)
-        intervals.append((-high, -low))
-    assert coverage(here.truth, intervals) >= 0.93
-    assert np.nanmax(np.ptp(intervals, axis=1)) < 2 * here.cells.ratio.max() / np.sqrt(n)  # and say something
+        for method, bounds in found.items():
+            bounds.append(least_mean(method, -rows.ratio * rows.loss, np.ones(n), 0.0, TAIL, seed))
+    means = {method: np.mean(bounds) for method, bounds in found.items()}
+    assert means["betting"] >= means["ls"] - 0.01
+    assert means["betting"] > means["truncated"]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+@pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("n", [30, 500])
+def test_clopper_pearson_intervals_cover_where_weights_are_equal_or_0(classes, mean, n):
+    """One of several classes, all logged equally often."""
+    rng, logs, hits = np.random.default_rng(20), 1000, 0
+    for _ in range(logs):
+        weight = np.where(rng.integers(0, classes, n) == 0, float(classes), 0.0)
+        if weight.any():
+            low, high = clopper_pearson(weight * (rng.random(n) < mean), weight, TAIL)
+            hits += low <= mean <= high
+        else:
+            hits += 1
+    assert hits / logs >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / logs)
+
+
+@every_world
+def test_clopper_pearson_refuses_weights_that_differ(outputs, weights):
+    here = world(outputs, weights)
+    (counts,) = here.draw(200, 1, seed=20)
+    with pytest.raises(
+        InputError, match=r"200 units have weights between 0 and the largest one. Use interval='betting'"
+    ):
+        poem.evaluate(here.new, here.log(counts), "IPS", interval="clopper-pearson")
+
+
+def test_clopper_pearson_refuses_outcomes_in_between():
+    with pytest.raises(InputError, match=r"1 of 3 units have gains over the worst loss between 0 and the largest one"):
+        clopper_pearson(np.array([0.0, 1.0, 2.0]), np.full(3, 2.0), TAIL)
 
 
 # ---- poem.evaluate itself -----------------------------------------------------------------------
@@ -412,8 +505,9 @@ def test_evaluate_makes_the_intervals_whose_coverage_is_known(name, weights):
     if name == "IPS":
         gain, cost = rows.ratio * -rows.loss, rows.ratio * (rows.loss + 1.0)
         expected["truncated"] = truncated(cost, TAIL) - 1.0, -truncated(gain, TAIL)
-        low, high = clopper_pearson(gain, rows.ratio, TAIL)
-        expected["clopper-pearson"] = -high, -low
+        for method in ("ls", "betting"):
+            by_gain, by_cost = (least_mean(method, terms, np.ones(2000), 0.0, TAIL) for terms in (gain, cost))
+            expected[method] = by_cost - 1.0, -by_gain
     model = KnownLosses(here.wrong_losses.reshape(6, 4))
     for interval, ends in expected.items():
         line = poem.evaluate(here.new, log, [name], interval=interval, model=model, replicates=500)["policy", name]
@@ -572,14 +666,13 @@ def test_vw_estimators_agree(outputs, weights):
 
     Values and intervals agree as they are: both take the variance of the products with n − 1, and no row of these
     logs shares its unit with another, for which only poem widens its interval. poem's IPS is around the worst logged
-    loss, which is 0 here; around any other the two differ by (mean weight − 1)·worst. Clopper and Pearson's interval
-    takes the range of the loss from the log, theirs from its user: both are 1 here.
+    loss, which is 0 here; around any other the two differ by (mean weight − 1)·worst.
     """
     here = world(outputs, weights)
     (counts,) = here.draw(500, 1, seed=10)
     log, rows = here.log(counts), taken(here.cells, drawn(counts))
     ips, snips = their_ips.Estimator(), their_snips.Estimator()
-    intervals = {"normal": their_gaussian.Interval(), "clopper-pearson": their_clopper_pearson.Interval()}
+    intervals = {"normal": their_gaussian.Interval()}
     for logged, loss, log_ratio in zip(np.exp(rows.log_propensity), rows.loss, rows.log_ratio, strict=True):
         for one in (ips, snips, *intervals.values()):
             one.add_example(logged, -loss, np.exp(log_ratio) * logged)
@@ -590,6 +683,14 @@ def test_vw_estimators_agree(outputs, weights):
         assert found["policy", "SNIPS"].value == pytest.approx(-snips.get(), rel=1e-9)
         low, high = theirs.get(alpha=0.1)
         assert (line.low, line.high) == pytest.approx((-high, -low), rel=1e-9)
+
+
+def test_vw_estimators_agree_where_all_weights_are_1():
+    """Elsewhere theirs takes the largest weight for one trial, which covers far too rarely."""
+    gain, theirs = (np.random.default_rng(23).random(50) < 0.8).astype(float), their_clopper_pearson.Interval()
+    for reward in gain.tolist():
+        theirs.add_example(0.5, reward, 0.5)
+    assert clopper_pearson(gain, np.ones(50), 0.05) == pytest.approx(theirs.get(alpha=0.1), rel=1e-9)
 
 
 # ---- the bootstrap ----------------------------------------------------------------------------------
@@ -687,6 +788,76 @@ def test_copies_of_a_row_within_its_unit_tell_nothing_new(estimator, copies):
     assert often.value == pytest.approx(once.value, rel=1e-12)
     assert often.stderr == pytest.approx(once.stderr, rel=1e-12)
     assert naive.stderr < 0.8 * once.stderr
+
+
+# ---- outcomes and support -------------------------------------------------------------------------
+
+
+def trusted_and_covered(loss_of, mean, n, logs=300):
+    """Judge a policy that chooses one of two outputs nine times in ten on logs of both, equally often."""
+    found = []
+    for seed in range(logs):
+        rng = np.random.default_rng([seed, 28])
+        loss = loss_of(rng, n)
+        rows = Rows(np.log(np.where(rng.random(n) < 0.5, 1.8, 0.2)), loss - loss.max(), np.full(n, np.log(0.5)))
+        one = SNIPS(None).judge(rows)
+        low, high = student(one.value, one.stderr, one.effective_n - 1.0, TAIL)
+        found.append((diagnose(rows, None, 0.0, None).verdict == "trust", low <= mean - loss.max() <= high))
+    return np.transpose(found)
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "mean", "n"),
+    [
+        (lambda rng, n: (rng.random(n) < 0.005).astype(float), 0.005, 500),
+        (lambda rng, n: (rng.random(n) < 0.01).astype(float), 0.01, 1000),
+        (lambda rng, n: np.exp(1.5 * rng.normal(size=n)), np.exp(1.125), 500),
+        (lambda rng, n: np.exp(2.0 * rng.normal(size=n)), np.exp(2.0), 2000),
+    ],
+    ids=["0.5 % fail", "1 % fail", "lognormal 1.5", "lognormal 2"],
+)
+def test_few_outcomes_are_not_trusted(loss_of, mean, n):
+    trusted, covered = trusted_and_covered(loss_of, mean, n)
+    assert covered.mean() < 0.93
+    assert np.mean(trusted & ~covered) <= 0.05
+    assert trusted.mean() <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "mean"),
+    [
+        (lambda rng, n: (rng.random(n) < 0.3).astype(float), 0.3),
+        (lambda rng, n: (rng.random(n) < 0.85).astype(float), 0.85),
+        (lambda rng, n: rng.random(n), 0.5),
+        (lambda rng, n: rng.normal(size=n), 0.0),
+    ],
+    ids=["30 %", "85 %", "uniform", "normal"],
+)
+def test_many_outcomes_are_trusted(loss_of, mean):
+    trusted, covered = trusted_and_covered(loss_of, mean, 500)
+    assert trusted.mean() >= 0.9
+    assert covered[trusted.astype(bool)].mean() >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_had_no_choice_is_charged_and_not_trusted(name):
+    """A rule decides for a fifth of the contexts; the policy would do otherwise there, which costs 1 and not 0.2."""
+    rng, hits, n = np.random.default_rng(29), 0, 600
+    for _ in range(40):
+        ruled = rng.random(n) < 0.2
+        y = np.where(ruled, 0, rng.integers(0, 2, n))
+        loss = (rng.random(n) < np.where(ruled, 0.2, 0.4)).astype(float)
+        p = np.where(ruled, 1.0, 0.5)
+        log = poem.BanditLog(ruled[:, None].astype(float), y, loss=loss, propensity=p, labels=range(2), group=range(n))
+        policy = np.tile([0.1, 0.9], (n, 1))
+        found = poem.evaluate(policy, log, name, loss_bounds=(0, 1))
+        truth = 0.8 * 0.4 + 0.2 * (0.1 * 0.2 + 0.9 * 1.0)
+        finding = found.diagnostics["policy"]["provably unsupported"]
+        assert finding.value == pytest.approx(0.9 * ruled.mean())
+        assert finding.verdict == "don't"
+        assert "propensity 1" in finding.reason
+        hits += found.lines[0].low <= truth <= found.lines[0].high
+    assert hits >= 36
 
 
 # ---- the tail of the weights ------------------------------------------------------------------------

@@ -126,7 +126,7 @@ PLAIN = (
     World("null-softmax", null_softmax, NULL_SIZES),
     World("null-greedy", null_greedy, NULL_SIZES),
     World("tiny", null_softmax, (20, 30)),
-    World("classes-200", many_classes, (2000,)),
+    World("classes-200", many_classes, (500, 2000)),
     World("linear-labels", linear_labels, BENIGN_SIZES),
     World("linear-rewards", linear_rewards, BENIGN_SIZES),
     World("linear-costs", linear_costs, BENIGN_SIZES),

@@ -13,12 +13,14 @@ from poem.commands import (
     run_demo,
     simulate_log,
     train_policy,
+    watch_log,
 )
 
 COMMANDS = (
     inspect_log,
     train_policy,
     evaluate_policy,
+    watch_log,
     predict_outputs,
     make_report,
     convert_log,

@@ -125,6 +125,18 @@ def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
     parser.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help=f"of {of} (default: 0)")
 
 
+def add_loss_bounds(parser: argparse.ArgumentParser, required: bool = False) -> None:
+    """Add what a loss can be."""
+    default = "" if required else " (default: as in the log)"
+    parser.add_argument(
+        "--loss-bounds",
+        type=number_pair,
+        required=required,
+        metavar="LOW,HIGH",
+        help=f"what a loss, or a reward, can be, such as 0,1{default}",
+    )
+
+
 def whole_number(least: int) -> Callable[[str], int]:
     """Return what reads a whole number from ``least`` on."""
 
@@ -154,9 +166,38 @@ def share(text: str) -> float:
     raise argparse.ArgumentTypeError(f"a number between 0 and 1 is needed, such as 0.25; found {text!r}")
 
 
+def number(text: str) -> float:
+    """Read a finite number."""
+    try:
+        if math.isfinite(value := float(text)):
+            return value
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"a number is needed, such as 0.1; found {text!r}")
+
+
+def number_pair(text: str) -> tuple[float, float]:
+    """Read two numbers, the lower one first."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = math.nan
+    if not (math.isfinite(high - low) and low < high):
+        raise argparse.ArgumentTypeError(f"two numbers are needed, the lower one first, such as 0,1; found {text!r}")
+    return low, high
+
+
 def names(text: str) -> tuple[str, ...]:
     """Read a list of names."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def loss_bounds_of(options: argparse.Namespace, log: "BanditLog") -> Any:
+    """Return what a loss can be; on the command line bounds are of what the log has."""
+    if options.loss_bounds is None:
+        return "auto"
+    low, high = options.loss_bounds
+    return (0.0 - high, 0.0 - low) if log.outcome == "reward" else (low, high)
 
 
 def given_columns(options: argparse.Namespace) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from poem.commands.arguments import (
     add_columns,
     add_command,
     add_common,
+    add_loss_bounds,
     add_seed,
     check_recipe,
     log_for,
+    loss_bounds_of,
     names,
     plain,
     read_raw_log,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 SEEN = (
     "Answer: cannot be told: the policy was trained on this very log, and its estimates are too good. Pass another log."
 )
-HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status: the first that is there
+HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status, unless the interval is for another one
 
 
 def add(commands: Any) -> None:
@@ -47,7 +49,7 @@ def add(commands: Any) -> None:
         "--estimators leaves it out, of SNIPS, else of the first one.",
         "poem evaluate policy.poem log.parquet --against old.poem",
         {
-            0: "surely better than what was logged, or than --against",
+            0: "better than what was logged, or than --against, at the level of confidence",
             1: "not shown to be better, or not to be believed",
         },
     )
@@ -60,10 +62,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--interval",
         default="t",
-        choices=("t", "normal", "bootstrap", "bernstein", "truncated", "clopper-pearson"),
+        choices=("t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting", "clopper-pearson"),
         metavar="KIND",
-        help="t (default), normal, bootstrap, bernstein, truncated or clopper-pearson",
+        help="t (default), normal, bootstrap, bernstein, truncated, ls, betting or clopper-pearson",
     )
+    add_loss_bounds(parser)
     parser.add_argument("--level", type=share, default=0.95, metavar="P", help="of the intervals (default: 0.95)")
     add_seed(parser, "folds and bootstrap")
     add_common(parser)
@@ -92,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
             interval=options.interval,
             level=options.level,
             against="logged" if options.against is None else "other",
+            loss_bounds=loss_bounds_of(options, log),
             n_jobs=options.jobs,
             seed=options.seed,
         )
@@ -102,10 +106,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def answer_of(found: "Evaluation") -> tuple[str, bool]:
-    """Return the answer in words, and whether the policy is surely better by the headline estimator."""
+    """Return the answer in words, and whether the policy is better by the headline estimator."""
     line = _headline(found, "policy")
     than = "what was logged" if found.against == "logged" else "the other one"
-    doubted = [name for name in found.diagnostics if _headline(found, name).verdict == "don't"]
+    doubted = [name for name in found.diagnostics if _doubted(found, name)]
     if doubted:
         return f"Answer: not shown to be better than {than}: do not believe the estimates of {doubted[0]}.", False
     better = bool(line.difference_high < 0.0)
@@ -113,9 +117,21 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
     return f"Answer: {word} than {than}, by {line.estimator} with {found.level:.0%} confidence.", better
 
 
+def _doubted(found: "Evaluation", policy: str) -> bool:
+    """Tell whether not to believe an interval; one that holds for any number of rows needs right propensities only."""
+    from poem.intervals import ONLY_FOR
+
+    diagnostics = found.diagnostics[policy]
+    verdict = diagnostics["mean weight"].verdict if found.interval in ONLY_FOR else diagnostics.verdict
+    return verdict == "don't"
+
+
 def _headline(found: "Evaluation", policy: str) -> "Line":
+    from poem.intervals import ONLY_FOR
+
     lines = {line.estimator: line for line in found.lines if line.policy == policy}
-    return next((lines[name] for name in HEADLINE if name in lines), next(iter(lines.values())))
+    first = (ONLY_FOR[found.interval], *HEADLINE) if found.interval in ONLY_FOR else HEADLINE
+    return next((lines[name] for name in first if name in lines), next(iter(lines.values())))
 
 
 # ---- a policy of other features -------------------------------------------------------------------

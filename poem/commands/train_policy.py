@@ -1,7 +1,6 @@
 """poem train: from a log to a policy file."""
 
 import argparse
-import math
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,10 +10,12 @@ from poem.commands.arguments import (
     add_columns,
     add_command,
     add_common,
+    add_loss_bounds,
     add_seed,
     check_recipe,
     encoding_of,
     estimated,
+    loss_bounds_of,
     read_raw_log,
     recipe_of,
     remark,
@@ -99,12 +100,7 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="a policy to start from, such as the last round's; its features, outputs and columns are used",
     )
-    parser.add_argument(
-        "--loss-bounds",
-        type=_bounds,
-        metavar="LOW,HIGH",
-        help="what a loss, or a reward, can be, such as 0,1 (default: as in the log)",
-    )
+    add_loss_bounds(parser)
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep finished candidates here, and resume")
     parser.add_argument("--force", action="store_true", help="go on although the log is not fit for learning")
     add_seed(parser, "folds and stochastic optimizers")
@@ -142,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
         learners=options.learner,
         validation=validation,
         confidence=options.confidence,
-        loss_bounds=_loss_bounds(log, options),
+        loss_bounds=loss_bounds_of(options, log),
         certify=not options.no_certificate,
         refit=options.refit,
         imitate=options.imitate,
@@ -197,14 +193,6 @@ def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog
     return log, "auto" if options.valid is None else options.valid
 
 
-def _loss_bounds(log: "BanditLog", options: argparse.Namespace) -> Any:
-    """Return what a loss can be; on the command line bounds are of what the log has."""
-    if options.loss_bounds is None:
-        return "auto"
-    low, high = options.loss_bounds
-    return (-high, -low) if log.outcome == "reward" else (low, high)
-
-
 def _with_origin(policy: "Policy", raw: "RawLog", log: "BanditLog") -> "Policy":
     """Return the policy with the names of its log's columns, so that the next log need not be described again."""
     # With --out-of-time the policy saw a part only, but it is the whole log that it must not be judged on.
@@ -235,16 +223,6 @@ def _shown(row: dict[str, Any], outcome: str) -> dict[str, Any]:
     for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
         turned[name] = None if row[other] is None else 0.0 - row[other]
     return row | turned
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        low = high = math.nan
-    if not (math.isfinite(high - low) and low < high):
-        raise argparse.ArgumentTypeError(f"two numbers are needed, the lower one first, such as 0,1; found {text!r}")
-    return low, high
 
 
 def _confidence(text: str) -> float:

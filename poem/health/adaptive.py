@@ -28,5 +28,5 @@ def adaptation(facts: Facts) -> Iterator[Finding]:
         advice = IN_ORDER if found.timed else f"{IN_ORDER} {NO_TIMES}"
         yield Finding("time", "adaptive logger", found.p_value, "with care", text, advice)
     elif found.changes:
-        text = f"propensities for the same context and output change {order}; they do not surely follow past rewards"
+        text = f"propensities for the same context and output change {order}; they do not clearly follow past rewards"
         yield Finding("time", "adaptive logger", found.p_value, "fit", text)

@@ -89,7 +89,7 @@ def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
             text += f", and propensities are {np.exp(moved):.2g} times as large in the second"
         text += f" ({p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
         return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
-    text = f"what is chosen does not surely change: {what} between both halves{_counting(facts)}"
+    text = f"what is chosen shows no clear change: {what} between both halves{_counting(facts)}"
     return Finding("time", "policy drift", shift, "fit", text)
 
 
@@ -128,7 +128,7 @@ def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, fl
 
 
 def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
-    """Return the same for the label whose share moved most surely; the p-value is for as many looks as labels."""
+    """Return the same for the label whose share moved most clearly; the p-value is for as many looks as labels."""
     sizes = np.bincount(period, minlength=PERIODS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     chosen = np.add.reduceat(facts.log.y[rows[np.argsort(period, kind="stable")]], starts, axis=0, dtype=np.int64)
@@ -137,7 +137,7 @@ def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float,
     half = PERIODS // 2
     shares = [chosen[part, label].sum() / sizes[part].sum() for part in (slice(0, half), slice(half, None))]
     moved = f"went from {percent(shares[0])} to {percent(shares[1])}"
-    what = f"label {facts.log.labels[label]!r}, which moved most surely, {moved}"
+    what = f"label {facts.log.labels[label]!r}, which moved most clearly, {moved}"
     return abs(float(shares[1] - shares[0])), min(1.0, unlikely[label] * len(unlikely)), what
 
 
@@ -181,4 +181,4 @@ def _loss_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
         sure = f"{p_value(unlikely)} over {PERIODS} periods{_counting(facts)}"
         text = f"the mean {word} changes with time: {words} ({sure})"
         return Finding("time", f"{word} drift", moved, "with care", text, OUT_OF_TIME)
-    return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} does not surely change: {words}")
+    return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} shows no clear change: {words}")

@@ -138,7 +138,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class TooHigh:
-    """The output whose mean of 1[y = a]/p is most surely above 1, how many others are, and whether in a part only."""
+    """The output whose mean of 1[y = a]/p is most clearly above 1, how many others are, and whether in a part only."""
 
     output: int
     mean: float

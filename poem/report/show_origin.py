@@ -13,10 +13,10 @@ from poem.report.wording import SPACE, UNKNOWN, counted, cut, significant
 
 MOST_CANDIDATES = 20
 HOW_TO_READ = (
-    "How to read this: units to certify is about how many fresh units it takes to certify a candidate's gain. Of those "
-    "for which there are enough, the one with the highest likely gain is chosen, an approximate bound that takes the "
-    "loss model's typical error where the log is silent. None of this is a certificate: only the chosen one is put to "
-    "the test, on rows that no candidate has seen."
+    "How to read this: the likely gain is an approximate lower bound from held-out rows. Units to certify is how many "
+    "fresh users, contexts or rows should certify that the candidate is better than the log. Of the candidates for "
+    "which the log has enough units, the one with the highest likely gain is chosen; if there is none, the one that "
+    "needs the fewest. Only the chosen one is certified, on rows that played no part in any of this."
 )
 
 
@@ -44,7 +44,7 @@ def _candidates(content: Content) -> Html:
     )
     left = len(ordered) - MOST_CANDIDATES
     more = element("p", f"{counted(left, 'more candidate')} did worse.", class_="note") if left > 0 else NOTHING
-    # Only a choice for a certificate has prospects to choose by.
+    # Only a fit that certifies has prospects to choose by.
     certifies = any(not math.isnan(_number(one, "gain_likely")) for one in ordered)
     prospects = ("likely gain", "units to certify") if certifies else ()
     interval = f"95{SPACE}% interval"
@@ -76,6 +76,7 @@ def _candidate(one: dict[str, Any], content: Content, certifies: bool) -> Html:
 
 
 def _prospects(one: dict[str, Any], content: Content) -> tuple[str, str]:
+    """Return the likely gain, and the units that a certificate takes: none would be enough where there is no gain."""
     needed = _number(one, "units_to_certify")
     return content.decimals.show(_number(one, "gain_likely"), signed=True), significant(needed)
 

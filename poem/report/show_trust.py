@@ -15,9 +15,11 @@ CHECKS = {
     "clipped mass": "Weight that clipped IPS leaves out. Much of it makes clipped estimates too cautious.",
     "Pareto k": "How heavy the tail of the weights is. Above 0.7 no number of rows makes the estimate safe.",
     "moved by the clip": f"How far the estimate hangs on the largest 1{SPACE}% of the weights.",
+    "events": "Units whose outcomes decide: how often a rare one occurred. From 25 on an interval can be relied on.",
+    "provably unsupported": "What the policy does where the log had no choice: nothing can be known about it.",
     "never logged": "How much of what the policy does was never tried in the log.",
 }
-SHARES = ("largest weight share", "clipped mass", "moved by the clip", "never logged")
+SHARES = ("largest weight share", "clipped mass", "moved by the clip", "provably unsupported", "never logged")
 
 
 def support_section(content: Content) -> Html:
@@ -42,7 +44,7 @@ def _value(name: str, value: float) -> str:
         return percent(value)
     if name == "independent units":
         return count(value)
-    return rough(value) if name == "effective units" else significant(value)
+    return rough(value) if name in ("effective units", "events") else significant(value)
 
 
 def _weights(content: Content) -> Html:

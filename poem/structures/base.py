@@ -55,10 +55,10 @@ class Structure(ABC):
     def outputs(self, scores: FloatArray, rng: Generator, count: int) -> tuple[AnyArray, FloatArray, bool]:
         """Return outputs to sum over, (m·j, …) context by context, their weights (m, j), and whether sums are exact.
 
-        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most ``count``; else it is an
-        unbiased estimate by ``count`` samples.
+        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most four times ``count``; else it
+        is an unbiased estimate by ``count`` samples, which take more time each.
         """
-        m, every = len(scores), self.every(count)
+        m, every = len(scores), self.every(4 * count)
         if every is None:
             samples = self.sample(np.repeat(scores, count, axis=0), rng)
             return samples, np.full((m, count), 1.0 / count), False
