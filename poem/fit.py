@@ -190,7 +190,9 @@ def fit(
     certificate, found = None, None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
         if certifies and isinstance(learners, str) and learners == "auto" and whole.cautious is not whole.losses:
-            recipes = [recipe for learner in CAUTIOUS for recipe in learner.recipes()] + recipes
+            more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
+            recipes = more + recipes
+            line.total += len(more) * len(splits)
         trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
         for training in trainings:
             training.prepare(recipes)
@@ -216,6 +218,7 @@ def fit(
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
+            line.total += 1
             policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1], 1)
     result = Fit(
         policy=policy,

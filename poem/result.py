@@ -150,7 +150,7 @@ class Fit:
         elif self.origin == "imitation":
             lines.append(f"The policy is an imitation of the logging policy{self._imitation_estimate()}.")
         else:
-            lines.append("There is no policy: keep what is running. Pass it as logging_policy= to get it back.")
+            lines.append("There is no policy: keep what is running.")
         return lines
 
     def _imitation_estimate(self) -> str:

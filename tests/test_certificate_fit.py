@@ -1,10 +1,13 @@
 """A fit returns what it has certified on rows that nothing has seen, the logging policy, or nothing."""
 
+import re
+
 import numpy as np
 import pytest
 from easy_logs import BRIEF, FEW, SHORT, a_policy, best_of, bits_of, easy_log, noise_log, rows_of
 
 import poem
+from benchmarks.worlds import WORLDS
 from poem.imitate import Divergence, imitation
 from poem.kernel import Threads
 from poem.layout import Layout
@@ -13,6 +16,12 @@ from poem.select import AVOIDS, OVERFITS
 from poem.training import Training
 
 BOUNDS = (0, 1.1)
+
+
+def rule_log():
+    """Where x0 > 0.5, class 0 is always chosen: the log has no support for others there."""
+    world = WORLDS["rule"]
+    return world.sample(400, world.rng(400, 0)).log
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +235,14 @@ def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     assert (found.certificate.rows, found.policy.training["n_train"]) == (70, 200)
     assert found.certificate.logged == pytest.approx(fresh.loss.mean())
     assert "the log that was given certifies" in found.certificate.conditions[-1]
+
+
+@pytest.mark.parametrize("options", [{}, {"refit": True}, {"imitate": True}], ids=str)
+@pytest.mark.parametrize("log", [easy_log(), noise_log(), rule_log()], ids=["easy", "noise", "rule"])
+def test_progress_ends_where_it_said_it_would(log, options, capsys):
+    poem.fit(log, progress=True, **options)
+    done, total = re.findall(r"(\d+)/(\d+) in", capsys.readouterr().err)[-1]
+    assert done == total
 
 
 def test_groups_are_what_certifies():

@@ -472,6 +472,14 @@ def test_bounds_from_the_data_are_named_as_a_condition():
     assert "losses lie in [0, 1.1], as you said" in given.conditions
 
 
+def test_rows_that_were_learnt_from_cannot_certify():
+    log = easy_log()
+    with pytest.raises(InputError, match="must be other rows than those that are learnt from"):
+        poem.fit(log, learners=FEW, validation=log)
+    with pytest.raises(InputError, match="must be other rows than those that are learnt from"):
+        poem.certify(good_policy(), log, earlier=log)
+
+
 def test_one_unit_alone_certifies_nothing():
     with pytest.raises(InputError, match="one independent unit only"):
         poem.certify(good_policy(), easy_log(contexts=1, replay=50))

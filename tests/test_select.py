@@ -21,7 +21,7 @@ from poem.loss_models.held_out import held_out
 from poem.loss_models.linear import fit_linear, linear_strength
 from poem.loss_models.truth import HiddenTruth
 from poem.optimizers import Trace
-from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate
+from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate, choose_likely
 
 BOUNDS = (0, 1.1)
 
@@ -143,12 +143,22 @@ def test_nothing_is_tried_if_nothing_did_better_than_the_log(growth):
     assert chosen_of([]) is None
 
 
+def test_without_a_certificate_the_lowest_likely_bound_of_a_healthy_policy_is_chosen():
+    bold, good, ignores = candidate_of(-0.5, 0.15), candidate_of(-0.4, 0.01), candidate_of(-0.9, 0.01, IGNORES)
+    assert choose_likely([bold, good, ignores]) is good
+    one_row = candidate_of(-0.9, 0.01, freedom=0.5)
+    assert choose_likely([one_row, good]) is good
+    assert choose_likely([one_row]) is one_row
+    with pytest.warns(DegenerateWarning, match="ignores x"):
+        assert choose_likely([ignores]) is ignores
+
+
 # ---- a log to learn from --------------------------------------------------------------------------
 
 
-def test_without_a_certificate_the_lowest_estimate_is_chosen(found):
+def test_without_a_certificate_the_lowest_likely_bound_is_chosen(found):
     assert (found.origin, found.certified, found.certificate, found.confidence) == ("learnt", None, None, None)
-    assert found.chosen.score == min(candidate.score for candidate in found.table if not candidate.problems)
+    assert found.chosen.gain.likely == min(one.gain.likely for one in found.table if not one.problems)
     assert "logging policy" not in [candidate.learner for candidate in found.table]
 
 

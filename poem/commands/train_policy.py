@@ -48,8 +48,8 @@ def add(commands: Any) -> None:
         "The file holds all that the other commands need: features, outputs, and the names of the columns.",
         "poem train log.parquet -o policy.poem",
         {
-            0: "a better policy was certified and written",
-            1: "nothing was certified: no file was written, unless --imitate or --no-certificate asked for one",
+            0: "a better policy was certified and written, or one was written with --no-certificate",
+            1: "nothing was certified: no file was written, unless --imitate asked for one",
         },
     )
     parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
@@ -157,7 +157,7 @@ def run(options: argparse.Namespace) -> int:
         _with_origin(result.policy, raw, log).save(options.out)
     show(options, result.explain(), _as_data(result, options.out if written else None))
     remark(options, f"policy: {options.out}" if written else "no policy was written")
-    return 0 if result.certified else 1
+    return 0 if result.certified or result.origin == "learnt" else 1
 
 
 def _refuse_unfit(log: "BanditLog", options: argparse.Namespace) -> None:
