@@ -302,8 +302,8 @@ def test_a_fit_tells_of_its_candidates(fitted, class_log):
     page = report_html(fitted.policy, class_log)
     assert "Candidates tried" in page
     assert "What training said" in page
-    assert "units to certify is about how many fresh units it takes" in page
-    assert page.count("units to certify") == 2
+    assert "the likely gain is an approximate lower bound from held-out rows" in page
+    assert "units to certify" in page
 
 
 @pytest.mark.parametrize("options", [{"lam": "auto"}, {"learners": "poem", "guard": False}])
