@@ -21,7 +21,7 @@ print(train, "\n")
 # Three learners on the same log.
 for name, options in {
     "IPS": {"lam": 0.0},
-    "POEM": {},
+    "POEM": {"lam": "auto"},
     "Norm-POEM": {"estimator": poem.SNIPS(), "select_by": "snips"},
 }.items():
     result = poem.fit(train, **options)

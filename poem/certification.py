@@ -11,9 +11,11 @@ from poem.certificate import Certificate, Forecast, forecast
 from poem.contest import HeldOut
 from poem.errors import InputError
 from poem.estimators import IPS
+from poem.floor import FlooredPolicy
 from poem.judged import NO_POLICY
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.log import BanditLog
+from poem.logger_model import known_logger
 from poem.plan import Plan, conditions_of, plan_of
 from poem.policy import Policy
 from poem.structures import structure_of
@@ -30,7 +32,7 @@ def certify(
     earlier: BanditLog | None = None,
     loss_bounds: LossBounds = "auto",
     confidence: float = 0.95,
-    logging_policy: Policy | None = None,
+    logging_policy: Policy | FlooredPolicy | None = None,
     n_jobs: int | None = -1,
     seed: int = 0,
 ) -> Certificate:
@@ -47,8 +49,8 @@ def certify(
     loss_bounds : (lowest, highest) or "auto"
         What a loss can be: your promise. ``"auto"`` takes the extremes of the log, and the certificate says so.
     confidence : float
-    logging_policy : Policy, optional
-        The policy that made the log.
+    logging_policy : Policy or FlooredPolicy, optional
+        The policy that made the log, if it is known.
     """
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
@@ -64,13 +66,14 @@ def certify(
     first, fresh = plan.first, plan.rest[0]
     calibration = calibrate(first, IPS(), loss_bounds, fresh)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
+    known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))
     with OneBlasThread():
         training = Training(
-            first, structure_of(log), policy.intercept, calibration, logging=logging, seed=seed, threads=threads
+            first, structure_of(log), policy.intercept, calibration, known=known, seed=seed, threads=threads
         )
-        known = HeldOut(first, training, first.units(), True)
-        foreseen = forecast(known.paired(policy, threads), np.unique(known.units, return_inverse=True)[1])
+        seen = HeldOut(first, training, first.units(), True)
+        foreseen = forecast(seen.paired(policy, threads), np.unique(seen.units, return_inverse=True)[1])
         return certificate_of(policy, training, fresh, foreseen, confidence, plan)
 
 

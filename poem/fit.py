@@ -32,6 +32,7 @@ from poem.floor import FlooredPolicy
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.learners import CAUTIOUS, LOGGING, MULTIPLIERS, Lam, Recipe
 from poem.log import BanditLog
+from poem.logger_model import known_logger
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.plan import plan_of
 from poem.policy import Policy
@@ -183,8 +184,17 @@ def fit(
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
     again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
+    known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
     whole = Training(
-        plan.first, structure, fit_intercept, calibration, given=begin, logging=logging, seed=seed, threads=threads
+        plan.first,
+        structure,
+        fit_intercept,
+        calibration,
+        given=begin,
+        logging=logging,
+        known=known,
+        seed=seed,
+        threads=threads,
     )
     policy: Policy | FlooredPolicy | None
     certificate, found = None, None

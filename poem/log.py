@@ -15,7 +15,7 @@ from poem.fields import checked_context, checked_group, checked_log_propensity, 
 from poem.matrix import Matrix, as_matrix, is_sparse
 from poem.outputs import Labels, encode
 
-Propensities = Literal["logged", "estimated", "missing"]
+Propensities = Literal["logged", "estimated", "balanced", "missing"]
 Outcome = Literal["loss", "reward"]
 
 
@@ -55,8 +55,8 @@ class BanditLog:
         The same, checked; ``y`` as codes (0/1 columns, or positions in ``labels``).
     outcome : "loss" or "reward"
         What was passed; ``loss`` is the negated reward.
-    propensities : "logged", "estimated" or "missing"
-        Where ``log_propensity`` comes from.
+    propensities : "logged", "estimated", "balanced" or "missing"
+        Where ``log_propensity`` comes from; balanced ones are those of the mixture of several loggers.
     """
 
     X: Matrix

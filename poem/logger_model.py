@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.floor import FlooredPolicy
 from poem.imitate import propensity_model
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
 from poem.log import BanditLog
 from poem.matrix import Matrix, is_sparse
+from poem.policy import Policy
 from poem.structures import Structure
 
 WIDEST = 256  # features that a tree is tried on
 MOST_OUTPUTS = 64
 LEAVES, LEAST_LEAF = 32, 15
+LEAST = 1e-300
 NEVER = 1e-4  # the probability of an output that was never logged in a leaf
 LACKING = 0.01  # a probability under which an output counts as not supported
 NEARER = 0.8  # share of the linear model's error that a tree's must be below
@@ -28,10 +31,14 @@ NEARER = 0.8  # share of the linear model's error that a tree's must be below
 
 @dataclass(frozen=True)
 class LoggerModel:
-    """Weights of a linear policy with nearly the logged propensities, and a tree of contexts where that is nearer."""
+    """Weights of a linear policy with nearly the logged propensities, and what is nearer, if anything is.
+
+    ``steps`` is a tree of contexts, ``floored`` a policy with a floor that is known to have made the log.
+    """
 
     weights: FloatArray
     steps: "Steps | None" = None
+    floored: FlooredPolicy | None = None
 
     def scores(self, layout: Layout) -> "LoggerScores":
         """Return the scores of a layout's contexts."""
@@ -44,7 +51,11 @@ class LoggerScores:
     def __init__(self, model: LoggerModel, layout: Layout) -> None:
         self._layout = layout
         self._wide = layout.design.widen(model.weights)
-        self._table = None if model.steps is None else model.steps.log_prob(layout.X[layout.contexts])
+        self._table: FloatArray | None = None
+        if model.floored is not None:
+            self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts]), LEAST))
+        elif model.steps is not None:
+            self._table = model.steps.log_prob(layout.X[layout.contexts])
 
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         """Return the scores (m, k) of a piece's contexts."""
@@ -95,6 +106,14 @@ def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int
     guess = fit_steps(half).log_prob(rest.X[rest.context])[np.arange(len(rest)), rest.y]
     steps_error = _error(guess - rest.log_propensity)
     return LoggerModel(weights, fit_steps(log) if steps_error < NEARER * linear_error else None)
+
+
+def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerModel | None:
+    """Return the model of a policy that made the log; None for label sets with a floor, which no scores describe."""
+    if isinstance(policy, Policy):
+        return LoggerModel(weights)
+    one_of_many = policy.structure.y_dimensions == 1
+    return LoggerModel(weights, floored=policy) if one_of_many else None
 
 
 def _error(log_ratio: FloatArray) -> float:

@@ -58,11 +58,12 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     folds: Validation = "auto" if isinstance(validation, float | np.floating) else validation
     share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
     reserve = Reserve.of(log, seed)
-    most = min(max(round(share * reserve.units), 1), reserve.units - 1)
     if reserve.units < 2:
         return Plan(log, (), folds, order=reserve.order)  # one unit alone cannot be kept
+    most = min(max(round(share * reserve.units), 1), reserve.units - 1)
     first, rest = reserve.cut(most)
-    return Plan(first, (rest,), folds, reserve, most, isinstance(validation, float | np.floating), reserve.order)
+    fixed = isinstance(validation, float | np.floating)
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ def balanced(log: BanditLog, loggers: Mapping[Any, Any]) -> BanditLog:
     for row_of, name in zip(logs, names.tolist(), strict=True):
         _check_agreement(log, row_of, name)
     shares = np.log(counts / counts.sum())
-    return log.with_propensities(np.minimum(special.logsumexp(logs + shares[:, None], axis=0), 0.0), "logged")
+    return log.with_propensities(np.minimum(special.logsumexp(logs + shares[:, None], axis=0), 0.0), "balanced")
 
 
 def _check_agreement(log: BanditLog, log_prob: FloatArray, name: Any) -> None:

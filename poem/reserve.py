@@ -9,7 +9,7 @@ from scipy import special
 from poem.arrays import FloatArray, IntArray
 from poem.log import BanditLog
 
-Order = Literal["time", "rows", "random", "given"]
+Order = Literal["time", "rows", "random", "mixed", "given"]
 
 BLOCKS = 10  # of rows whose contexts are compared
 DIRECTIONS = 64  # in which they are compared, at the most
@@ -20,6 +20,8 @@ WORDS: dict[Order, str] = {
     "rows": "rows are taken to be in the order of time, and the last units certify",
     "random": "contexts change along the rows, and there are no times: the units that certify are drawn at random, "
     "which is right only if the logging policy did not learn from its own log",
+    "mixed": "the units that certify are drawn at random from the rows of all loggers, which is right only if none of "
+    "them was learnt from this log",
     "given": "the log that was given certifies",
 }
 
@@ -37,7 +39,7 @@ class Reserve:
     place : (n,) int
         The place of each row's unit.
     units : int
-    order : "time", "rows" or "random"
+    order : "time", "rows", "random" or "mixed"
     """
 
     log: BanditLog
@@ -47,11 +49,15 @@ class Reserve:
 
     @classmethod
     def of(cls, log: BanditLog, seed: int) -> "Reserve":
-        """Put the units of a log in order: by time, else by rows, unless these are sorted by something else."""
+        """Put the units of a log in order: by time, else by rows, unless these are sorted by something else.
+
+        Balanced propensities are those of a mixture, of which the last rows alone are no sample.
+        """
         units = log.units()
         count = int(units.max()) + 1
         order: Order = "time" if log.time is not None else "random" if _is_sorted(log, seed) else "rows"
-        if order == "random":
+        order = "mixed" if log.propensities == "balanced" else order
+        if order in ("random", "mixed"):
             return cls(log, np.random.default_rng([seed, 8]).permutation(count)[units], count, order)
         moment = np.arange(len(log)) if log.time is None else np.argsort(np.argsort(log.time, kind="stable"))
         first = np.full(count, len(log))

@@ -54,13 +54,14 @@ class Training:
         *,
         given: FloatArray | None = None,
         logging: FloatArray | None = None,
+        known: LoggerModel | None = None,
         strengths: Strengths | None = None,
         seed: int = 0,
         threads: Threads | None = None,
     ) -> None:
         self.log, self.calibration, self.seed = log, calibration, seed
         self.structure, self.intercept = structure, intercept
-        self._given, self._logging, self._strengths = given, logging, strengths
+        self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
 
     def part(self, log: BanditLog, needs_model: bool) -> "Training":
@@ -74,6 +75,7 @@ class Training:
             self.calibration,
             given=self._given,
             logging=self._logging,
+            known=self._known,
             strengths=self.strengths if needs_model else None,
             seed=self.seed,
             threads=self.threads,
@@ -121,9 +123,9 @@ class Training:
 
     @cached_property
     def logger(self) -> LoggerModel:
-        """The policy that made the log: its own weights, if they were given, or what its propensities say."""
-        if self._logging is not None:
-            return LoggerModel(self._logging)
+        """The policy that made the log, if it is known, or else what its propensities say."""
+        if self._known is not None:
+            return self._known
         return logger_model(self.log, self.structure, self.layout, self.seed, self.threads)
 
     @cached_property

@@ -46,14 +46,14 @@ def test_readme_has_its_pages():
     assert len(blocks(ROOT / "README.md")) >= 1
 
 
-# ---- the walk through the README, on the real log -----------------------------------------------
+# ---- the walk through the commands, on the real log ---------------------------------------------
 
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def steps():
-    """The commands of the README's walk-through, each with what it prints."""
-    (walk,) = CONSOLE.findall((ROOT / "README.md").read_text())
+    """The commands of the walk-through, each with what it prints."""
+    (walk,) = CONSOLE.findall((ROOT / "docs" / "walkthrough.md").read_text())
     parts = [part.partition("\n") for part in walk.split("$ ")[1:]]
     return [(command, printed.strip()) for command, _, printed in parts]
 
@@ -63,7 +63,7 @@ def words(text):
     return re.sub(r"\s+", " ", re.sub(r"[-+]?\d[\d.,]*(e-?\d+)?", "#", text))
 
 
-def test_the_walk_through_prints_what_the_readme_says(tmp_path, monkeypatch, capsys):
+def test_the_walk_through_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
     if not ARCHIVE.is_file():
         pytest.skip("the Open Bandit data are not on this machine")
     with tarfile.open(ARCHIVE) as tar:

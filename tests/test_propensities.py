@@ -346,7 +346,7 @@ def test_balanced_propensities_are_those_of_the_mixture(two):
     mixture = at_logged(OLD, two) / 3.0 + at_logged(NEW, two) * 2.0 / 3.0
     found = poem.balanced(two, LOGGERS)
     np.testing.assert_allclose(np.exp(found.log_propensity), mixture, rtol=1e-12)
-    assert found.propensities == "logged"
+    assert found.propensities == "balanced"
     assert found.logger is two.logger
     # The same from arrays, and from any mapping that also has others.
     arrays = {name: at_logged(policy, two) for name, policy in LOGGERS.items()}

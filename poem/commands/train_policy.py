@@ -82,7 +82,9 @@ def add(commands: Any) -> None:
         help="confidence of the certificate (default: 0.95)",
     )
     parser.add_argument(
-        "--refit", action="store_true", help="learn the certified recipe again from all rows; the rest certified before"
+        "--refit",
+        action="store_true",
+        help="learn the certified recipe again from all rows; the certificate is for the policy before that",
     )
     parser.add_argument(
         "--imitate",
@@ -92,7 +94,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--no-certificate",
         action="store_true",
-        help="write the candidate with the best estimate, learnt from all rows; nothing is certified",
+        help="write the candidate with the best prospects, learnt from all rows; nothing is certified",
     )
     parser.add_argument(
         "--start",
