@@ -61,6 +61,8 @@ def certify(
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
     check_features(log, policy.intercept)
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
+    if not plan.rest:
+        raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
     first, fresh = plan.first, plan.rest[0]
     calibration = calibrate(first, IPS(), loss_bounds, fresh)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)

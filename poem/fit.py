@@ -200,16 +200,18 @@ def fit(
     certificate, found = None, None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
         if certifies and isinstance(learners, str) and learners == "auto" and whole.cautious is not whole.losses:
-            recipes = [recipe for learner in CAUTIOUS for recipe in learner.recipes()] + recipes
+            more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
+            recipes = more + recipes
+            line.total += len(more) * len(splits)
         trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
         for training in trainings:
             training.prepare(recipes)
         jury = _jury(judge, splits, trainings, calibration, certifies)
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
-        kept = kept.beginning_at(len(recipes) * len(splits))
+        after = len(recipes) * len(splits)
 
-        def learnt(training: Training, candidate: Candidate) -> Policy:
-            return _learnt_again(training, candidate, settings, kept, seed, line)
+        def learnt(training: Training, candidate: Candidate, number: int = 0) -> Policy:
+            return _learnt_again(training, candidate, settings, kept.beginning_at(after + number), seed, line)
 
         if certifies:
             found = choose_for_certificate(candidates[:-1], 1.0 - confidence, plan.most)
@@ -226,7 +228,8 @@ def fit(
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
-            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1])
+            line.total += 1
+            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1], 1)
     result = Fit(
         policy=policy,
         chosen=chosen,

@@ -7,6 +7,7 @@ import numpy as np
 
 from poem.arguments import Validation, check_alike, check_share
 from poem.calibrate import Calibration
+from poem.errors import InputError
 from poem.log import BanditLog
 from poem.reserve import WORDS, Order, Reserve
 from poem.select import Candidate
@@ -49,12 +50,18 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
         return Plan(log, (), validation)
     if isinstance(validation, BanditLog):
         check_alike(log, validation)
+        if len(validation) == len(log) and np.array_equal(validation.loss, log.loss):
+            raise InputError(
+                "what certifies must be other rows than those that are learnt from; both logs are the same."
+            )
         return Plan(log, (validation,), "auto", most=int(validation.units().max()) + 1)
-    folds: Validation = "auto" if isinstance(validation, str | float | np.floating) else validation
+    folds: Validation = "auto" if isinstance(validation, float | np.floating) else validation
     share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
     reserve = Reserve.of(log, seed)
-    most = min(max(round(share * reserve.units), 1), max(reserve.units - 1, 1))
-    first, rest = reserve.cut(most) if reserve.units > 1 else (log, log)
+    if reserve.units < 2:
+        return Plan(log, (), folds, order=reserve.order)  # one unit alone cannot be kept
+    most = min(max(round(share * reserve.units), 1), reserve.units - 1)
+    first, rest = reserve.cut(most)
     fixed = isinstance(validation, float | np.floating)
     return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order)
 

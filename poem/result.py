@@ -80,7 +80,9 @@ class Fit:
     @property
     def refitted(self) -> bool:
         """Whether the policy was learnt from more rows than the candidates of the table."""
-        return self.policy is not None and self.policy is not self.chosen.policy
+        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+            return False
+        return bool(self.policy.training["n_train"] != self.n_train)
 
     def __repr__(self) -> str:
         lines = [
@@ -119,6 +121,8 @@ class Fit:
 
     def _verdict(self) -> str:
         found, sure = self.certificate, f"{self.confidence or 0.95:.0%}"
+        if found is None and self.chosen.validation is not None and self.chosen.validation.units < 2:
+            return "Not certified: the log has too few independent units."
         if found is None:
             return "Not certified: no candidate did better than the log on held-out rows."
         on = f"on {found.rows:,} fresh rows"

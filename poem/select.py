@@ -245,7 +245,7 @@ def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units:
     All of this may be wrong: the certificate does not rest on it.
     """
     distrusted = {AVOIDS, OVERFITS}
-    usable = [one for one in candidates if one.forecast is not None and not distrusted & set(one.problems)]
+    usable = [one for one in candidates if units and one.forecast is not None and not distrusted & set(one.problems)]
     ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
     if ready:
         return min([one for one in ready if not one.problems] or ready, key=rank)

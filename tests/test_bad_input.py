@@ -368,8 +368,10 @@ def test_validation_by_a_word_is_auto_only(make_log):
 
 
 def test_there_are_no_more_folds_than_units(rows, make_log):
+    with refuses(InputError, "folds must be from 2 to the number of independent units, 5", "found 11"):
+        poem.fit(make_log(group=rows.group), validation=11)  # half of the units certify
     with refuses(InputError, "folds must be from 2 to the number of independent units, 10", "found 11"):
-        poem.fit(make_log(group=rows.group), validation=11)
+        poem.fit(make_log(group=rows.group), validation=11, certify=False)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.4, 1.0, 95, "much", NAN, None], ids=repr)

@@ -36,7 +36,7 @@ def test_a_set_is_found_where_the_environment_says(own_set, monkeypatch):
     [
         ("--datasets mine,yours", "yours is none of scene, yeast, tmc, lyrl, and there is no file"),
         ("--datasets mine --losses hamming,f2", "--losses: there is no f2; choose from hamming, zero-one, f1"),
-        ("--datasets mine --methods Default", "--methods: there is no Default; choose from h0, default, POEM"),
+        ("--datasets mine --methods Default", "--methods: there is no Default; choose from h0, default, refit"),
         ("--datasets mine --first-run -1", "--first-run must be at least 0"),
         ("--datasets mine --runs 0", "--runs at least 1"),
         ("--datasets mine --out nowhere/runs.csv", "nowhere is not a folder"),

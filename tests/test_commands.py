@@ -243,8 +243,9 @@ def test_a_whole_round(shop, tmp_path, capsys, suffix):
     np.testing.assert_allclose(np.log(table["pscore"]), floored.log_prob(read.X, table["item"]), atol=1e-14)
 
     capsys.readouterr()
-    code = call("train", following, "-o", second, "--start", policy, *FIT)
-    assert code in (0, 1), capsys.readouterr().err
+    assert call("train", following, "-o", second, "--start", policy, *FIT) == 1  # 300 rows do not certify so little
+    assert not second.exists()
+    assert call("train", following, "-o", second, "--start", policy, "--no-certificate", *FIT) == 0
     assert poem.load_policy(second).features == floored.features
     converted = tmp_path / "converted.parquet"
     assert call("convert", following, converted, *COLUMNS) == 0
@@ -485,15 +486,19 @@ def test_progress_goes_to_stderr_and_stdout_stays_clean(shop, tmp_path, capsys, 
     assert out is None or out.stat().st_size > 0
 
 
-def test_json_has_no_infinity(shop, capsys, tmp_path):
+@pytest.mark.parametrize(("more", "written"), [((), False), (("--no-certificate",), True), (("--imitate",), True)])
+def test_json_has_no_infinity(shop, capsys, tmp_path, more, written):
     """One group alone has no interval."""
     log = write_table(shop_table(60, 0).assign(user="one"), tmp_path / "log.csv")
-    code = call("train", log, "-o", tmp_path / "new.poem", "--json", "--quiet", *FIT, *COLUMNS)
+    assert call("train", log, "-o", tmp_path / "new.poem", "--json", "--quiet", *more, *FIT, *COLUMNS) == (
+        "--no-certificate" not in more
+    )
     text, err = capsys.readouterr()
-    assert code in (0, 1), err
+    assert err == ""
     assert "Infinity" not in text
     assert "NaN" not in text
-    assert json.loads(text)["policy"].endswith("new.poem")
+    assert json.loads(text)["policy"] == (str(tmp_path / "new.poem") if written else None)
+    assert (tmp_path / "new.poem").exists() == written
 
 
 def test_json_lines_have_null_for_what_is_missing(shop, tmp_path, capsys):
@@ -576,8 +581,8 @@ def test_no_is_1(shop, tmp_path, capsys):
     assert "unfit" in capsys.readouterr().out
     assert call("train", shop.noise, "-o", tmp_path / "new.poem", *FIT, *COLUMNS, "--json") == 1
     content = json.loads(capsys.readouterr().out)
-    assert (content["better"], content["fell_back"]) == (False, True)
-    assert (tmp_path / "new.poem").exists()
+    assert (content["policy"], content["origin"], content["certified"]) == (None, "none", False)
+    assert not (tmp_path / "new.poem").exists()
     assert call("evaluate", shop.policy, shop.noise, "--json") == 1
     assert json.loads(capsys.readouterr().out)["better"] is False
 
@@ -1028,14 +1033,40 @@ def test_a_log_that_is_unfit_is_not_trained_on(shop, tmp_path, capsys):
     assert call("train", wrong, "-o", out, "--quiet", "--force", *FIT, *COLUMNS) in (0, 1)
 
 
-def test_what_made_the_log_is_fallen_back_on(shop, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("option", "origin", "certified"),
+    [("--imitate", "imitation", False), ("--no-certificate", "learnt", None), ("--refit", "none", False)],
+)
+def test_without_a_certificate_a_policy_is_written_to_those_who_ask(shop, tmp_path, capsys, option, origin, certified):
+    out = tmp_path / "new.poem"
+    assert call("train", shop.noise, "-o", out, option, *FIT, *COLUMNS, "--json") == (certified is not None)
+    content = json.loads(capsys.readouterr().out)
+    assert (content["origin"], content["certified"]) == (origin, certified)
+    assert out.exists() == (origin != "none") == (content["policy"] == str(out))
+
+
+@pytest.mark.parametrize(("more", "origin"), [((), "certified"), (("--refit",), "refitted")])
+def test_train_tells_what_it_certified(shop, tmp_path, capsys, more, origin):
+    out = tmp_path / "new.poem"
+    assert call("train", shop.log, "-o", out, *more, *FIT, *COLUMNS, "--json", "--loss-bounds", "0,1") == 0
+    content = json.loads(capsys.readouterr().out)
+    certificate = content["certificate"]
+    assert (content["policy"], content["origin"], content["certified"]) == (str(out), origin, True)
+    assert 0.0 < certificate["gain_at_least"] < certificate["gain"] <= 1.0
+    assert 0.0 < certificate["logged"] < 1.0  # a reward, as in the log
+    assert "rewards lie in [0, 1], as you said" in certificate["conditions"]
+    assert poem.load_policy(out).training["n_train"] == 400 - (0 if more else certificate["rows"])
+
+
+def test_what_made_the_log_is_kept(shop, tmp_path, capsys):
     noise, out = tmp_path / "noise.csv", tmp_path / "new.poem"
     assert call("predict", shop.policy, shop.contexts, "--sample", "--seed", "1", "--quiet", "-o", noise) == 0
     table = pd.read_csv(noise)
     write_table(table.assign(loss=np.random.default_rng(0).random(len(table))), noise)
     capsys.readouterr()
     assert call("train", noise, "-o", out, "--start", shop.policy, "--quiet", "--force", *FIT) == 1
-    assert "the policy is the logging policy" in capsys.readouterr().out
+    assert "The policy is the logging policy." in capsys.readouterr().out
+    assert not out.exists()  # it is in a file already
 
 
 def test_propensities_that_are_estimated_are_inspected(shop, tmp_path, capsys):

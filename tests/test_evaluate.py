@@ -703,7 +703,7 @@ def test_a_matrix_must_have_a_column_for_each_class(log, label_rows):
 
 
 @pytest.mark.parametrize(
-    "policy", ["best", object(), {"a": "best"}, [None, POLICY]], ids=["text", "object", "dict", "list"]
+    "policy", ["best", object(), {"a": "best"}, [0, POLICY]], ids=["text", "object", "dict", "list"]
 )
 def test_what_is_no_policy_is_refused(log, policy):
     with pytest.raises(InputError, match=r"must be a policy, a classifier|must have one probability for each"):

@@ -201,6 +201,77 @@ def test_spread_is_the_transpose_of_chosen(structure, scale, seed):
     np.testing.assert_allclose(forward, back, rtol=1e-10, atol=1e-12 * scale)
 
 
+# ---- every output ---------------------------------------------------------------------------------
+
+
+@every_structure
+def test_every_output_is_there_once_or_there_are_too_many(structure):
+    outputs = all_outputs(structure)
+    found = structure.every(len(outputs))
+    assert found.dtype == outputs.dtype
+    assert sorted(map(tuple, np.atleast_2d(found.T).T)) == sorted(map(tuple, np.atleast_2d(outputs.T).T))
+    np.testing.assert_array_equal(structure.every(1 << 20), found)
+    assert structure.every(len(outputs) - 1) is None
+
+
+@pytest.mark.parametrize("structure", LARGE, ids=str)
+def test_large_output_spaces_are_not_written_out(structure):
+    assert structure.every(1000) is None
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_outputs_to_sum_over_have_weights_of_one_in_all(structure, scale, seed):
+    scores = scores_of(structure, 3, scale, seed)
+    for count in (1, 64):
+        y, weight, _ = structure.outputs(scores, np.random.default_rng(seed), count)
+        assert len(y) == weight.size
+        assert len(weight) == 3
+        assert (weight >= 0.0).all()
+        np.testing.assert_allclose(weight.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def any_function(structure, y, c):
+    """A number for each output of each context that no sum of scores can mimic."""
+    code = y @ 2.0 ** np.arange(y.shape[1]) if y.ndim == 2 else y
+    return np.sin(1.0 + 3.0 * code + c) + (code == 1)
+
+
+def means_by_hand(structure, scores):
+    outputs, probabilities = all_outputs(structure), np.exp(log_probs_of_all(structure, scores))
+    return np.array([p @ any_function(structure, outputs, c) for c, p in enumerate(probabilities)])
+
+
+def means_by_outputs(structure, scores, rng, count):
+    y, weight, exact = structure.outputs(scores, rng, count)
+    context = np.repeat(np.arange(len(scores)), weight.shape[1])
+    return (weight * any_function(structure, y, context).reshape(weight.shape)).sum(axis=1), exact
+
+
+@every_structure
+@given(scale=scales, seed=seeds)
+@settings(max_examples=25, deadline=None)
+def test_exact_sums_are_means_over_every_output(structure, scale, seed):
+    scores = scores_of(structure, 3, scale, seed)
+    found, exact = means_by_outputs(structure, scores, np.random.default_rng(seed), 64)
+    assert exact
+    np.testing.assert_allclose(found, means_by_hand(structure, scores), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("structure", [*STRUCTURES, MultiLabel(7), MultiClass(100)], ids=str)
+def test_sampled_sums_are_unbiased(structure):
+    scores = scores_of(structure, 3, 1.0, 0)
+    rng = np.random.default_rng(1)
+    drawn = [means_by_outputs(structure, scores, rng, 3) for _ in range(2000)]
+    values, by_hand = np.array([mean for mean, _ in drawn]), means_by_hand(structure, scores)
+    if drawn[0][1]:
+        np.testing.assert_allclose(values, np.tile(by_hand, (2000, 1)), rtol=1e-9, atol=1e-11)
+    else:
+        assert values.std() > 0.0
+        assert (np.abs(values.mean(axis=0) - by_hand) < 4.5 * values.std(axis=0) / np.sqrt(2000)).all()
+
+
 # ---- the mean of what outputs collect -------------------------------------------------------------
 
 

@@ -142,10 +142,9 @@ def test_what_needs_a_loss_model_is_known():
 @every_kind
 @pytest.mark.parametrize("name", NAMES)
 def test_every_learner_learns(log, logger, kind, name, label_data, class_data):
-    found = poem.fit(log, learners=name, **ONCE)
-    *candidates, last = found.table
+    found = poem.fit(log, learners=name, certify=False, **ONCE)
+    candidates = found.table
     assert [candidate.learner for candidate in candidates] == labels_of([NAMED[name]])
-    assert last.learner == "logging policy"
     for policy in (found.policy, *(candidate.policy for candidate in found.table)):
         assert policy.weights.shape == (13, 4)
         assert np.isfinite(policy.weights).all()
@@ -154,11 +153,7 @@ def test_every_learner_learns(log, logger, kind, name, label_data, class_data):
 
     data = label_data if kind == "labels" else class_data
     logged, learnt = logger.expected_loss(*data), found.policy.expected_loss(*data)
-    if kind == "labels" and name in ("ips", "poem"):  # which fall back here, with no more than a part of 480 rows
-        assert learnt < 1.1 * logged
-    else:
-        assert not found.fell_back
-        assert learnt < 0.9 * logged
+    assert learnt < (1.1 if kind == "labels" and name in ("ips", "poem") else 0.9) * logged
 
 
 def test_a_learner_of_ones_own_making_is_followed(label_log):
@@ -196,7 +191,7 @@ def test_a_learner_of_ones_own_is_called_by_what_it_is(log, name):
     assert {candidate.learner for candidate in found.table} == {name}
     assert found.policy.training["learner"] == name
     assert np.isfinite(found.policy.weights).all()
-    assert (found.folds, found.refitted, found.fell_back, found.confidence) == (1, False, False, None)
+    assert (found.folds, found.refitted, found.origin, found.confidence) == (1, False, "learnt", None)
 
 
 @pytest.mark.parametrize("own", [{"l2": 0.01}, {"optimizer": SHORT}], ids=repr)
@@ -223,9 +218,9 @@ def test_the_portfolio_tries_a_given_start_and_learns_from_it(log, logger):
 
 def test_a_start_that_nothing_beats_is_as_good_as_taken(label_log, label_data):
     best = poem.supervised(*label_data, C=100.0)
-    found = poem.fit(label_log, start=best, **ONCE)
+    found = poem.fit(label_log, start=best, certify=False, **ONCE)
     (itself,) = (candidate for candidate in found.table if candidate.learner == "start")
-    assert found.chosen.gain.upper(0.95) <= itself.gain.upper(0.95)
+    assert found.chosen.gain.likely <= itself.gain.likely
     assert found.policy.expected_loss(*label_data) < 1.2 * best.expected_loss(*label_data) + 0.05
 
 

@@ -302,17 +302,18 @@ def test_a_fit_tells_of_its_candidates(fitted, class_log):
     page = report_html(fitted.policy, class_log)
     assert "Candidates tried" in page
     assert "What training said" in page
-    assert "gain for sure is above 0" in page
+    assert "the likely gain is an approximate lower bound from held-out rows" in page
+    assert "units to certify" in page
 
 
 @pytest.mark.parametrize("options", [{"lam": "auto"}, {"learners": "poem", "guard": False}])
-def test_only_the_safe_rule_has_bounds_to_choose_by(options, class_log):
+def test_only_a_choice_for_a_certificate_has_prospects(options, class_log):
     found = poem.fit(class_log, n_jobs=1, **options)
-    assert {(row["gain_likely"], row["gain_at_least"]) for row in found.table.to_dicts()} == {(None, None)}
-    assert "gain for sure" not in repr(found)
+    assert {(row["gain_likely"], row["units_to_certify"]) for row in found.table.to_dicts()} == {(None, None)}
+    assert "units to certify" not in repr(found)
     page = report_html(found.policy, class_log)
     assert "Candidates tried" in page
-    assert "gain for sure" not in page
+    assert "units to certify" not in page
 
 
 def test_candidates_may_lack_figures():
@@ -320,7 +321,7 @@ def test_candidates_may_lack_figures():
     page = report_html(constant([0.3, 0.7], "ab", training=record), coin_log(200))
     assert_well_formed(page)
     assert "<script" not in page
-    assert "gain for sure" not in page
+    assert "units to certify" not in page
 
 
 def test_loggers_are_also_judged_alone():

@@ -202,14 +202,16 @@ def _with_origin(policy: "Policy", raw: "RawLog", log: "BanditLog") -> "Policy":
 
 
 def _as_data(result: "Fit", path: Path | None) -> dict[str, Any]:
-    found = result.certificate
+    found = None if result.certificate is None else result.certificate.to_dict()
+    if found is not None:
+        found["logged"] = found["logged"] if result.outcome == "loss" else 0.0 - found["logged"]
     return {
         "policy": None if path is None else str(path),
         "origin": result.origin,
         "outcome": result.outcome,
         "learner": result.chosen.learner,
         "certified": result.certified,
-        "certificate": None if found is None else found.to_dict(),
+        "certificate": found,
         "warnings": result.warnings(),
         "candidates": [_shown(row, result.outcome) for row in result.rows()],
     }
