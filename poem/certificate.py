@@ -72,7 +72,8 @@ class Certificate:
     gain : float
         The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
     interval : (float, float)
-        An approximate 95 % interval of the gain, by Student's t.
+        An approximate 95 % interval of the gain, by Student's t, from no lower than ``gain_at_least``. Where a few
+        units decide, it is as wide as bets make it.
     logged : float
         The mean loss that was logged on the rows that certify.
     rows, units : int
@@ -152,6 +153,7 @@ class Evidence:
         bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         low, high = self._interval(sums, sizes, value, stderr)
+        low = max(low, bound)
         needed = Forecast(0, growth(sums, floor, sizes), 1.0, 1.0).units_needed(alpha)
         return Certificate(
             policy=policy,

@@ -210,8 +210,9 @@ def fit(
         candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
         after = len(recipes) * len(splits)
 
-        def learnt(training: Training, candidate: Candidate, number: int = 0) -> Policy:
-            return _learnt_again(training, candidate, settings, kept.beginning_at(after + number), seed, line)
+        def learnt(training: Training, candidate: Candidate, otherwise: Policy, number: int = 0) -> Policy:
+            place = kept.beginning_at(after + number)
+            return _learnt_again(training, candidate, otherwise, settings, place, seed, line)
 
         if certifies:
             found = choose_for_certificate(candidates[:-1], 1.0 - confidence, plan.most)
@@ -220,16 +221,18 @@ def fit(
                 rows, fresh = plan.cut(found, 1.0 - confidence)
                 training = whole.part(rows, True)
                 assert found.forecast is not None
-                certificate = certificate_of(learnt(training, found), training, fresh, found.forecast, confidence, plan)
+                winner = learnt(training, found, found.policy)
+                certificate = certificate_of(winner, training, fresh, found.forecast, confidence, plan)
             else:
                 line.part_done()
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
-            policy = learnt(whole, chosen) if again else chosen.policy
+            policy = learnt(whole, chosen, chosen.policy) if again else chosen.policy
         if origin in ("refitted", "imitation"):
             line.total += 1
-            policy = learnt(whole.part(log, True), chosen if origin == "refitted" else candidates[-1], 1)
+            final = chosen if origin == "refitted" else candidates[-1]
+            policy = learnt(whole.part(log, True), final, policy if isinstance(policy, Policy) else final.policy, 1)
     result = Fit(
         policy=policy,
         chosen=chosen,
@@ -282,13 +285,18 @@ def _to_return(
 
 
 def _learnt_again(
-    training: Training, chosen: Candidate, settings: dict[str, Any], kept: Checkpoint, seed: int, line: Progress
+    training: Training,
+    chosen: Candidate,
+    otherwise: Policy,
+    settings: dict[str, Any],
+    kept: Checkpoint,
+    seed: int,
+    line: Progress,
 ) -> Policy:
-    """Follow the chosen recipe on more rows."""
+    """Follow the chosen recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
     training.prepare([chosen.recipe])
     (final,) = Contest([training], None, [chosen.recipe], settings, kept, seed).run(line)
-    # If the same recipe goes wrong on more rows where it did not on a part of them, the part's policy is better.
-    return chosen.policy if set(final.problems) - set(chosen.problems) else final.policy
+    return otherwise if set(final.problems) - set(chosen.problems) else final.policy
 
 
 def _progress(wanted: bool | None, total: int) -> Progress:

@@ -18,8 +18,8 @@ SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
 WORDS: dict[Order, str] = {
     "time": "{units} are independent, or rows are in the order of their times (the latest certify)",
     "rows": "{units} are independent, or rows are in the order of time (the last ones certify)",
-    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along the "
-    "rows and there are no times, so the ones that certify were drawn at random)",
+    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along "
+    "the rows and there are no times, so the ones that certify were drawn at random)",
     "mixed": "{units} are independent, and none of the loggers was learnt from this log",
     "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
 }

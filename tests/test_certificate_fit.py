@@ -234,7 +234,7 @@ def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     assert (found.folds, found.n_train, found.n_validation) == (5, 160, 200)
     assert (found.certificate.rows, found.policy.training["n_train"]) == (70, 200)
     assert found.certificate.logged == pytest.approx(fresh.loss.mean())
-    assert "the log that was given certifies" in found.certificate.conditions[-1]
+    assert "of the log that certifies" in found.certificate.conditions[-1]
 
 
 @pytest.mark.parametrize("options", [{}, {"refit": True}, {"imitate": True}], ids=str)

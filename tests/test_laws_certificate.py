@@ -414,16 +414,16 @@ def test_with_times_the_latest_units_certify():
     found = poem.fit(log._with(time=hour), learners=FEW, validation=0.25, loss_bounds=BOUNDS)
     assert found.certificate.logged == pytest.approx(log.loss[hour >= 150].mean(), rel=1e-12)
     assert found.logged.value == pytest.approx(log.loss[hour < 150].mean(), rel=1e-12)
-    assert WORDS["time"] in found.certificate.conditions[-1]
+    assert WORDS["time"].format(units="rows") in found.certificate.conditions[-1]
 
 
 def test_rows_sorted_by_a_feature_are_drawn_at_random():
     log = easy_log()
     along = log.take(np.argsort(log.X[log.context, 0]))
     plain, found = (poem.fit(one, learners=FEW, validation=0.25, loss_bounds=BOUNDS) for one in (log, along))
-    assert WORDS["rows"] in plain.certificate.conditions[-1]
+    assert WORDS["rows"].format(units="rows") in plain.certificate.conditions[-1]
     assert plain.certificate.logged == pytest.approx(log.loss[150:].mean(), rel=1e-12)
-    assert WORDS["random"] in found.certificate.conditions[-1]
+    assert WORDS["random"].format(units="rows") in found.certificate.conditions[-1]
     assert found.certificate.logged != pytest.approx(along.loss[150:].mean(), rel=1e-6)
     timed = poem.fit(along._with(time=np.arange(200.0)), learners=FEW, validation=0.25, loss_bounds=BOUNDS)
     assert timed.certificate.logged == pytest.approx(along.loss[150:].mean(), rel=1e-12)
