@@ -1,7 +1,7 @@
 """From a log to a policy: hold out → calibrate → follow each learner's recipes → select → certify."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +34,7 @@ from poem.learners import CAUTIOUS, LOGGING, MULTIPLIERS, Lam, Recipe
 from poem.log import BanditLog
 from poem.logger_model import known_logger
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.plan import plan_of
+from poem.plan import Plan, plan_of
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.result import Fit, Origin
@@ -197,7 +197,7 @@ def fit(
         threads=threads,
     )
     policy: Policy | FlooredPolicy | None
-    certificate, found = None, None
+    certificate = None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
         if certifies and isinstance(learners, str) and learners == "auto" and whole.cautious is not whole.losses:
             more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
@@ -215,16 +215,7 @@ def fit(
             return _learnt_again(training, candidate, otherwise, settings, place, seed, line)
 
         if certifies:
-            found = choose_for_certificate(candidates[:-1], 1.0 - confidence, plan.most)
-            chosen = min(candidates[:-1], key=rank) if found is None else found
-            if found is not None:
-                rows, fresh = plan.cut(found, 1.0 - confidence)
-                training = whole.part(rows, True)
-                assert found.forecast is not None
-                winner = learnt(training, found, found.policy)
-                certificate = certificate_of(winner, training, fresh, found.forecast, confidence, plan)
-            else:
-                line.part_done()
+            chosen, certificate = _certified(candidates[:-1], plan, confidence, whole, learnt)
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
@@ -271,6 +262,23 @@ def _jury(
         if split.held is not None and split.units is not None
     ]
     return Jury(judge, folds, calibration, foresees) if folds else None
+
+
+def _certified(
+    candidates: Sequence[Candidate],
+    plan: Plan,
+    confidence: float,
+    whole: Training,
+    learnt: Callable[[Training, Candidate, Policy], Policy],
+) -> tuple[Candidate, Certificate | None]:
+    """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
+    found = choose_for_certificate(candidates, 1.0 - confidence, plan.most)
+    if found is None or found.forecast is None:
+        return min(candidates, key=rank), None
+    rows, fresh = plan.cut(found, 1.0 - confidence)
+    training = whole.part(rows, True)
+    policy = learnt(training, found, found.policy)
+    return found, certificate_of(policy, training, fresh, found.forecast, confidence, plan)
 
 
 def _to_return(

@@ -52,26 +52,14 @@ class Trial:
 NOTHING = Claim(False, math.nan, math.nan, math.nan, math.nan, None, "")
 
 
-def claim_of(result: Any) -> Claim:
-    """Return what was claimed: the certificate's words, or the approximate ones of a result without it."""
-    chosen = _chosen(result)
-    if hasattr(result, "certificate"):
-        found = result.certificate
-        if found is None:
-            return NOTHING
-        low, high = found.interval
-        return Claim(bool(found.certified), found.gain, found.gain_at_least, low, high, found.policy, chosen)
-    gain = result.chosen.gain
-    if gain is None:
+def claim_of(result: poem.Fit) -> Claim:
+    """Return what the certificate claims."""
+    found = result.certificate
+    if found is None:
         return NOTHING
-    low, high = gain.interval()
-    bound = gain.upper(result.confidence or 0.95)
-    return Claim(bool(result.sure), -gain.value, -bound, -high, -low, result.policy, chosen)
-
-
-def _chosen(result: Any) -> str:
-    chosen = getattr(result, "chosen", None)
-    return "" if chosen is None else str(getattr(chosen, "learner", ""))
+    low, high = found.interval
+    chosen = result.chosen.learner
+    return Claim(found.certified, found.gain, found.gain_at_least, low, high, found.policy, chosen)
 
 
 def run_trial(name: str, n: int, seed: int) -> Trial:
