@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from poem.arguments import check_features, check_kinds, weights_of
+from poem.arrays import FloatArray
 from poem.calibrate import Calibration, LossBounds, calibrate
 from poem.certificate import Certificate, Forecast, forecast
 from poem.contest import HeldOut
@@ -23,6 +24,8 @@ from poem.tails import extremes, heavy_tail
 from poem.training import Training
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
+DIFFERENT = 0.9  # share of distinct rows above which copies are no chance
+COPIES = 0.01  # share of the rows that certify that may be copies of others
 
 
 def certify(
@@ -59,6 +62,8 @@ def certify(
     check_kinds(log, None, None, None, confidence, seed, n_jobs)
     log.need_propensities()
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
+    if policy.training.get("log") == log.fingerprint():
+        raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
     check_features(log, policy.intercept)
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
     if not plan.rest:
@@ -82,12 +87,43 @@ def certificate_of(
 ) -> Certificate:
     """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
     calibration = training.calibration
-    held = HeldOut(fresh, training, fresh.units(), True)
+    held = HeldOut(fresh, training, fresh.units(), True, stream=1)
     evidence = held.evidence(policy, foreseen.cap, training.threads)
     span = calibration.loss_high - calibration.loss_low
     found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
     losses = np.concatenate([training.log.loss, fresh.loss])
-    return replace(found, objections=found.objections + unbounded(losses, calibration, fresh.outcome))
+    more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
+    return replace(found, objections=found.objections + sum(more, ()))
+
+
+def _shuffled(plan: Plan) -> tuple[str, ...]:
+    if plan.order != "random":
+        return ()
+    return (
+        "contexts change along the rows and there are no times, so that poem cannot tell what came first. Pass time=, "
+        "or shuffle the rows if the logging policy did not learn from its own log",
+    )
+
+
+def _copied(learnt: BanditLog, fresh: BanditLog) -> tuple[str, ...]:
+    """Say that rows that certify are copies of others: contexts that hardly repeat among them, yet occur in both."""
+    rows = [_row_keys(log) for log in (learnt, fresh)]
+    keys = np.unique(rows[1])
+    if len(keys) < DIFFERENT * len(rows[1]):
+        return ()
+    copies = int(np.isin(keys, rows[0]).sum())
+    if copies <= max(1.0, COPIES * len(keys)):
+        return ()
+    return (f"{copies:,} of the rows that certify are copies of rows that were learnt from. Drop the copies",)
+
+
+def _row_keys(log: BanditLog) -> FloatArray:
+    """Return a number for each row that is the same for copies: context, output, loss and propensity."""
+    rng = np.random.default_rng(11)
+    X = np.asarray(log.X @ rng.normal(size=log.n_features))[log.context]
+    y = log.y.reshape(len(log), -1) @ rng.normal(size=log.y.reshape(len(log), -1).shape[1])
+    scale = float(np.abs(X).max(initial=1.0))
+    return np.asarray(np.round((X / scale + y + log.loss + log.log_propensity) * 1e9))
 
 
 def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str, ...]:

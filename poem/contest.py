@@ -20,7 +20,7 @@ from poem.learners import Recipe
 from poem.log import BanditLog
 from poem.loss_models import ContextLosses
 from poem.optimizers import Trace
-from poem.paired import CAPS, Control, paired_terms, ratios
+from poem.paired import CAPS, Control, can_control, paired_terms, ratios
 from poem.policy import Policy
 from poem.progress import Progress
 from poem.select import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
@@ -34,9 +34,12 @@ class _CancelledError(Exception):
 
 
 class HeldOut:
-    """Held-out rows, laid out once for all candidates."""
+    """Held-out rows, laid out once for all candidates.
 
-    def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool) -> None:
+    ``stream`` tells the random numbers of a certificate from those of forecasts.
+    """
+
+    def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool, stream: int = 0) -> None:
         calibration = training.calibration
         self.layout = Layout(log, training.structure, training.intercept)
         self.units: IntArray = units[self.layout.order]
@@ -46,7 +49,8 @@ class HeldOut:
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
             self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
-            self._control = Control(training.logger.scores(self.layout), self._losses, training.seed)
+            if can_control(log, training.structure, units):
+                self._control = Control(training.logger.scores(self.layout), self._losses, (training.seed, stream))
 
     def paired(self, policy: Policy, threads: Threads) -> FloatArray:
         """Return the paired terms of these rows under a policy, for each cap."""

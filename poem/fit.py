@@ -179,7 +179,7 @@ def fit(
         **settings,
         "validation": repr(validation),
         "recipes": [repr(recipe) for recipe in recipes],
-        "choice": repr((rule, confidence, guard)),  # what is learnt afterwards depends on it
+        "choice": repr((rule, confidence, guard, certify)),  # what is learnt afterwards depends on it
     }
     kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
     again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))

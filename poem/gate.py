@@ -99,15 +99,13 @@ class Gate:
 
     @property
     def lower(self) -> float:
-        """What the gain exceeds, at all times with the given confidence."""
-        found = self.span * self._sides[0].bound()
-        return max(found, self.margin) if self._answer == "ship" else found
+        """What the gain exceeds with the given confidence: at all times, if the gain itself does not change."""
+        return self.span * self._sides[0].bound()
 
     @property
     def upper(self) -> float:
-        """What the gain stays below, at all times with the given confidence."""
-        found = -self.span * self._sides[1].bound()
-        return min(found, self.margin) if self._answer == "stop" else found
+        """What the gain stays below with the given confidence: at all times, if the gain itself does not change."""
+        return -self.span * self._sides[1].bound()
 
     def look(self) -> Look:
         """Return all of it at once."""

@@ -340,10 +340,19 @@ class BanditLog:
     def fingerprint(self) -> str:
         """Return a digest of all that the log holds: the same for the same log in the same order."""
         X = self.X
-        about = (self.labels, self.feature_names, self.outcome, None if self.group is None else self.group.tolist())
+        about = (
+            self.labels,
+            self.feature_names,
+            self.outcome,
+            self.propensities,
+            None if self.group is None else self.group.tolist(),
+        )
         digest = hashlib.sha256(repr(about).encode())
         parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
-        for array in [*parts, self.y, self.loss, self.log_propensity, self.context]:
+        more = [array for array in (self.time,) if array is not None]
+        if self.logger is not None:
+            digest.update(repr(self.logger.tolist()).encode())
+        for array in [*parts, self.y, self.loss, self.log_propensity, self.context, *more]:
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(array)
         return digest.hexdigest()

@@ -87,7 +87,9 @@ class Steps:
         return bool((reached <= np.log(LACKING)).any())
 
     def _leaves(self, X: Matrix) -> IntArray:
-        leaves: IntArray = self.tree.apply(np.asarray(X, dtype=np.float32)).astype(np.int64)
+        leaves: IntArray = self.tree.apply(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float32)).astype(
+            np.int64
+        )
         return leaves
 
 

@@ -24,8 +24,10 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.estimators.base import LARGEST_LOG_RATIO
 from poem.kernel import Threads
 from poem.layout import Layout, Piece, Shard
+from poem.log import BanditLog
 from poem.logger_model import LoggerScores
 from poem.loss_models import ContextLosses
+from poem.structures import Structure
 
 CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
@@ -41,7 +43,18 @@ class Control:
 
     logger: LoggerScores
     losses: ContextLosses
-    seed: int = 0
+    seed: tuple[int, ...] = (0,)
+
+
+def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
+    """Tell whether a control keeps units independent.
+
+    A sum that is estimated from samples errs by the same amount in all rows of a context: these must be of one unit.
+    """
+    if structure.every(4 * COUNT) is not None:
+        return True
+    pairs = np.unique(log.context.astype(np.int64) * (int(units.max()) + 1) + units)
+    return len(pairs) == len(np.unique(log.context))
 
 
 def floor_of(cap: float) -> float:
@@ -86,7 +99,7 @@ def _controls(
         def one(piece: Piece, shard: Shard = shard) -> None:
             block = shard.design.block(piece.contexts.start, piece.contexts.stop)
             scores = (block.scores(wide, layout.structure.n_scores), control.logger.of_piece(shard, piece))
-            rng = np.random.default_rng([control.seed, 7, shard.first + piece.contexts.start])
+            rng = np.random.default_rng([*control.seed, 7, shard.first + piece.contexts.start])
             difference, most = _of_piece(layout, shard, piece, scores, control.losses, rng)
             with np.errstate(divide="ignore", over="ignore"):
                 shrink = np.minimum(1.0, np.array(caps) / np.maximum(most, 1e-300)[:, None])

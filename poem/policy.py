@@ -148,7 +148,8 @@ class Policy:
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
         if not isinstance(alpha, int | float | np.number) or not np.isfinite(alpha) or alpha < 0.0:
             raise InputError(f"alpha must be finite and not negative; found {alpha!r}.")
-        return replace(self, weights=self.weights * alpha, training={**self.training, "temperature": alpha})
+        kept = {name: value for name, value in self.training.items() if name != "certificate"}  # it is another policy
+        return replace(self, weights=self.weights * alpha, training={**kept, "temperature": alpha})
 
     def with_floor(self, share: float = 0.01, other: "Policy | None" = None) -> FlooredPolicy:
         """Return the policy mixed with another one, uniform by default, so that every output stays possible.

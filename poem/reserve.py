@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.log import BanditLog
 
-Order = Literal["time", "rows", "random", "mixed", "given"]
+Order = Literal["time", "rows", "units", "random", "mixed", "given"]
 
 BLOCKS = 10  # of rows whose contexts are compared
 DIRECTIONS = 64  # in which they are compared, at the most
@@ -18,8 +18,9 @@ SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
 WORDS: dict[Order, str] = {
     "time": "{units} are independent, or rows are in the order of their times (the latest certify)",
     "rows": "{units} are independent, or rows are in the order of time (the last ones certify)",
-    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along "
-    "the rows and there are no times, so the ones that certify were drawn at random)",
+    "units": "{units} are independent, given their sizes, and the logging policy did not learn from its own log (rows "
+    "of different {units} alternate, so that their order does not help)",
+    "random": "{units} are independent, and the logging policy did not learn from its own log",
     "mixed": "{units} are independent, and none of the loggers was learnt from this log",
     "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
 }
@@ -29,20 +30,24 @@ WORDS: dict[Order, str] = {
 class Reserve:
     """A log's independent units in the order in which they are used: the first are learnt from, the last certify.
 
-    A logging policy that learns while it logs is no obstacle to this: every row that certifies comes after all that was
-    learnt from.
+    A logging policy that learns while it logs is no obstacle if units come one after the other: every row that
+    certifies then comes after all that was learnt from. Where the rows of units alternate, those of learnt units that
+    come after the first row that certifies are left out if there are times.
 
     Attributes
     ----------
     log : BanditLog
     place : (n,) int
         The place of each row's unit.
+    moment : (n,) int or None
+        The place of each row in time, if there are times.
     units : int
-    order : "time", "rows", "random" or "mixed"
+    order : "time", "rows", "units", "random" or "mixed"
     """
 
     log: BanditLog
     place: IntArray
+    moment: IntArray | None
     units: int
     order: Order
 
@@ -54,22 +59,33 @@ class Reserve:
         """
         units = log.units()
         count = int(units.max()) + 1
-        order: Order = "time" if log.time is not None else "random" if _is_sorted(log, seed) else "rows"
-        order = "mixed" if log.propensities == "balanced" else order
-        if order in ("random", "mixed"):
-            return cls(log, np.random.default_rng([seed, 8]).permutation(count)[units], count, order)
-        moment = np.arange(len(log)) if log.time is None else np.argsort(np.argsort(log.time, kind="stable"))
+        mixed = log.propensities == "balanced"
+        if mixed or (log.time is None and _is_sorted(log, seed)):
+            place = np.random.default_rng([seed, 8]).permutation(count)
+            return cls(log, place[units], None, count, "mixed" if mixed else "random")
+        moment = np.arange(len(log)) if log.time is None else _ranks(log.time)
         first = np.full(count, len(log))
         np.minimum.at(first, units, moment)
-        place = np.empty(count, dtype=np.int64)
-        place[np.argsort(first)] = np.arange(count)
-        return cls(log, place[units], count, order)
+        place = _ranks(first)[units]
+        in_turn = np.empty(len(log), dtype=np.int64)
+        in_turn[moment] = place
+        order: Order = "units" if np.any(np.diff(in_turn) < 0) else "rows" if log.time is None else "time"
+        return cls(log, place, None if log.time is None else moment, count, order)
 
     def cut(self, kept: int) -> tuple[BanditLog, BanditLog]:
         """Return what is learnt from, and the ``kept`` units that certify, in order."""
-        learnt = self.units - kept
-        held = np.flatnonzero(self.place >= learnt)
-        return self.log.take(self.place < learnt), self.log.take(held[np.argsort(self.place[held], kind="stable")])
+        learnt = self.place < self.units - kept
+        held = np.flatnonzero(~learnt)
+        if self.moment is not None:
+            learnt &= self.moment < self.moment[held].min()
+        return self.log.take(learnt), self.log.take(held[np.argsort(self.place[held], kind="stable")])
+
+
+def _ranks(values: AnyArray) -> IntArray:
+    """Return the place of each value among all of them; equal ones keep their order."""
+    place = np.empty(len(values), dtype=np.int64)
+    place[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return place
 
 
 def _is_sorted(log: BanditLog, seed: int) -> bool:

@@ -186,7 +186,7 @@ class Fit:
         found = None if self.certificate is None else self.certificate.to_dict()
         record = {
             "candidates": self.rows(),
-            "certificate": found,
+            "certificate_before_refit" if self.origin == "refitted" else "certificate": found,
             "explanation": self.explain().splitlines(),
             "log": log.fingerprint(),
         }

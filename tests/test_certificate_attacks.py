@@ -1,0 +1,104 @@
+"""Ways in which certificates were broken once: each is a law now."""
+
+import numpy as np
+import pytest
+from easy_logs import FEW, easy_log
+
+import poem
+from poem.errors import CheckpointError, InputError
+from poem.paired import can_control
+from poem.reserve import Reserve
+
+BOUNDS = (0.0, 1.1)
+
+
+def null_log(n, seed, **more):
+    """Ten labels at random in one context, and losses that nothing explains."""
+    rng = np.random.default_rng([seed, 3])
+    y = (rng.random((n, 10)) < 0.5).astype(int)
+    given = {"loss": (rng.random(n) < 0.5) * 1.0, "propensity": np.full(n, 0.5**10), "context": np.zeros(n, dtype=int)}
+    return poem.BanditLog(rng.normal(size=(1, 2)), y, **given, **more)
+
+
+def test_sums_from_samples_are_not_shared_by_units_of_one_context():
+    labels, units = poem.MultiLabel(10), np.arange(40)
+    grouped, alone = null_log(40, 0, group=np.arange(40)), null_log(40, 0)
+    assert not can_control(grouped, labels, grouped.units())
+    assert can_control(alone, labels, alone.units())
+    assert can_control(grouped, poem.MultiClass(5), units)  # sums over few outputs are exact
+
+
+def test_no_claim_is_made_where_many_groups_share_a_context():
+    claims = [
+        poem.fit(null_log(400, seed, group=np.arange(400)), learners="direct", loss_bounds=(0, 1), seed=seed).certified
+        for seed in range(12)
+    ]
+    assert sum(claims) <= 1
+
+
+def returning(times=True):
+    """Six users, of whom the first three come back after all others."""
+    rng = np.random.default_rng(0)
+    user = np.array([0, 1, 2, 3, 4, 5, 0, 1, 2])
+    more = {"time": np.arange(9.0)} if times else {}
+    return poem.BanditLog(
+        rng.normal(size=(9, 2)), user % 3, loss=rng.random(9), propensity=np.full(9, 0.5), group=user, **more
+    )
+
+
+def test_with_times_what_is_learnt_from_comes_before_what_certifies():
+    learnt, held = Reserve.of(returning(), 0).cut(3)
+    assert learnt.time.max() < held.time.min()
+    assert len(learnt) == 3
+    assert sorted(held.group) == [3, 4, 5]
+
+
+@pytest.mark.parametrize("times", [False, True])
+def test_where_units_alternate_their_order_is_no_condition(times):
+    reserve = Reserve.of(returning(times), 0)
+    assert reserve.order == "units"
+    learnt, _ = reserve.cut(3)
+    assert len(learnt) == (3 if times else 6)
+
+
+def test_a_checkpoint_belongs_to_its_times(tmp_path):
+    log = easy_log()
+    poem.fit(log, learners=FEW, loss_bounds=BOUNDS, checkpoint=tmp_path / "kept")
+    turned = log._with(time=-np.arange(float(len(log))))
+    assert turned.fingerprint() != log.fingerprint()
+    with pytest.raises(CheckpointError, match="another log"):
+        poem.fit(turned, learners=FEW, loss_bounds=BOUNDS, checkpoint=tmp_path / "kept")
+
+
+def test_an_imitation_from_a_checkpoint_is_not_the_policy_that_failed(tmp_path):
+    rng = np.random.default_rng(5)
+    noise = easy_log()._with(loss=rng.random(200))
+    asked = {"learners": FEW, "loss_bounds": (0, 1), "imitate": True}
+    plain, kept = poem.fit(noise, **asked), poem.fit(noise, **asked, checkpoint=tmp_path / "kept")
+    assert plain.origin == kept.origin == "imitation"
+    assert kept.policy.weights.tobytes() == plain.policy.weights.tobytes()
+
+
+def test_a_policy_is_not_certified_on_the_log_that_it_was_learnt_from():
+    log = easy_log()
+    policy = poem.fit(log, learners=FEW, certify=False).policy
+    with pytest.raises(InputError, match="learnt from this very log"):
+        poem.certify(policy, log, loss_bounds=BOUNDS)
+
+
+def test_copies_of_rows_certify_nothing():
+    log = easy_log()
+    twice = np.tile(np.arange(len(log)), 2)
+    copied = poem.BanditLog(
+        log.X[log.context][twice], log.y[twice], loss=log.loss[twice], log_propensity=log.log_propensity[twice]
+    )
+    found = poem.fit(copied, learners=FEW, loss_bounds=BOUNDS)
+    assert not found.certified
+    assert "copies of rows" in found.explain()
+
+
+def test_another_temperature_is_another_policy():
+    found = poem.fit(easy_log(contexts=600), learners=FEW, loss_bounds=BOUNDS)
+    assert found.certified
+    assert found.policy.training["certificate"]["certified"]
+    assert "certificate" not in found.policy.at_temperature(2.0).training
