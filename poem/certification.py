@@ -97,11 +97,11 @@ def certificate_of(
 
 
 def _shuffled(plan: Plan) -> tuple[str, ...]:
-    if plan.order != "random":
+    if not plan.unordered:
         return ()
     return (
-        "contexts change along the rows and there are no times, so that poem cannot tell what came first. Pass time=, "
-        "or shuffle the rows if the logging policy did not learn from its own log",
+        "contexts and propensities change along the rows and there are no times, so that poem cannot tell what came "
+        "first. Pass time=, or shuffle the rows if the logging policy did not learn from its own log",
     )
 
 

@@ -240,8 +240,16 @@ def fit(
         imitation=candidates[-1] if certifies else None,
         outcome=log.outcome,
         propensities=propensities,
+        doubtful_logger=logging_policy is not None and not _made(logging_policy, log),
     )
     return replace(result, policy=result.recorded(log))
+
+
+def _made(policy: Policy | FlooredPolicy, log: BanditLog) -> bool:
+    """Tell whether a policy may have made a log: its probabilities are the logged propensities, if these are known."""
+    if log.propensities != "logged" or log.logger is not None:
+        return True
+    return bool(np.allclose(policy.log_prob_of(log), log.log_propensity, atol=1e-3))
 
 
 def _needs_model(judge: Estimator, recipes: Sequence[Recipe]) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from poem.adaptive import adapts
 from poem.arguments import Validation, check_alike, check_share
 from poem.calibrate import Calibration
 from poem.errors import InputError
@@ -22,7 +23,8 @@ class Plan:
     """What candidates compete on, and what is kept for the certificate.
 
     ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a
-    certificate is not expected to need, unless its size was given.
+    certificate is not expected to need, unless its size was given. A plan is ``unordered`` if the order of rows is not
+    that of time, although propensities change along them.
     """
 
     first: BanditLog
@@ -32,6 +34,7 @@ class Plan:
     most: int = 0
     fixed: bool = True
     order: Order = "given"
+    unordered: bool = False
 
     def cut(self, candidate: Candidate, alpha: float) -> tuple[BanditLog, BanditLog]:
         """Return the rows to learn the candidate from again, and those that certify it."""
@@ -63,7 +66,8 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     most = min(max(round(share * reserve.units), 1), reserve.units - 1)
     first, rest = reserve.cut(most)
     fixed = isinstance(validation, float | np.floating)
-    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order)
+    unordered = reserve.order == "random" and adapts(log).changes
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ WORDS: dict[Order, str] = {
     "rows": "{units} are independent, or rows are in the order of time (the last ones certify)",
     "units": "{units} are independent, given their sizes, and the logging policy did not learn from its own log (rows "
     "of different {units} alternate, so that their order does not help)",
-    "random": "{units} are independent, and the logging policy did not learn from its own log",
+    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along "
+    "the rows and there are no times, so the ones that certify were drawn at random)",
     "mixed": "{units} are independent, and none of the loggers was learnt from this log",
     "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
 }

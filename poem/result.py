@@ -52,6 +52,8 @@ class Fit:
     outcome : "loss" or "reward"
         What the log called it, for :meth:`explain`; all figures are losses.
     propensities : "logged" or "estimated"
+    doubtful_logger : bool
+        Whether ``logging_policy`` has other probabilities than the log.
     """
 
     policy: Policy | FlooredPolicy | None
@@ -69,6 +71,7 @@ class Fit:
     imitation: Candidate | None = None
     outcome: str = "loss"
     propensities: str = "logged"
+    doubtful_logger: bool = False
 
     @property
     def certified(self) -> bool | None:
@@ -203,6 +206,10 @@ class Fit:
             found.append(
                 "the imitation is worse than the logging policy itself, which is not linear in these features: keep "
                 "what is running, or pass it as logging_policy="
+            )
+        if self.doubtful_logger:
+            found.append(
+                "logging_policy= does not have the logged propensities: it is not the policy that made this log"
             )
         if self._estimated:
             found.append("propensities are estimated, not logged, and no interval accounts for that")

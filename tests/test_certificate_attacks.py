@@ -102,3 +102,21 @@ def test_another_temperature_is_another_policy():
     assert found.certified
     assert found.policy.training["certificate"]["certified"]
     assert "certificate" not in found.policy.at_temperature(2.0).training
+
+
+def retrained(seed):
+    """Contexts that drift, and a logger that was retrained halfway on what it had logged."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 1)) + np.linspace(-1.0, 1.0, 1500)[:, None]
+    p = np.full((1500, 3), 1.0 / 3.0)
+    p[750:] = [0.6, 0.3, 0.1]
+    y = (rng.random(1500)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    loss = (rng.random(1500) < 0.5) * 1.0
+    return poem.BanditLog(X, y, loss=loss, propensity=p[np.arange(1500), y], labels=range(3))
+
+
+def test_where_contexts_and_propensities_change_along_the_rows_nothing_is_certified():
+    found = [poem.fit(retrained(seed), learners="direct", loss_bounds=(0, 1), seed=seed) for seed in range(5)]
+    assert not any(one.certified for one in found)
+    objections = [one.certificate.objections for one in found if one.certificate is not None]
+    assert any("propensities change along the rows" in text for texts in objections for text in texts)

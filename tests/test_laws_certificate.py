@@ -424,8 +424,6 @@ def test_rows_sorted_by_a_feature_are_drawn_at_random():
     assert WORDS["rows"].format(units="rows") in plain.certificate.conditions[-1]
     assert plain.certificate.logged == pytest.approx(log.loss[150:].mean(), rel=1e-12)
     assert WORDS["random"].format(units="rows") in found.certificate.conditions[-1]
-    assert not found.certified
-    assert "contexts change along the rows" in found.explain()
     assert found.certificate.logged != pytest.approx(along.loss[150:].mean(), rel=1e-6)
     timed = poem.fit(along._with(time=np.arange(200.0)), learners=FEW, validation=0.25, loss_bounds=BOUNDS)
     assert timed.certificate.logged == pytest.approx(along.loss[150:].mean(), rel=1e-12)
