@@ -60,6 +60,12 @@ def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: A
         raise InputError(f"seed must be a whole number, 0 or above; found {seed!r}.")
 
 
+def check_asked(certify: bool, refit: bool, imitate: bool) -> None:
+    """Refuse wishes that contradict each other."""
+    if not certify and (refit or imitate):
+        raise InputError("refit= and imitate= are about certificates; leave them out with certify=False.")
+
+
 def check_features(log: BanditLog, fit_intercept: bool) -> None:
     """Refuse a log with nothing to learn with."""
     if log.n_features + int(fit_intercept) == 0:

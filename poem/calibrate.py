@@ -120,6 +120,19 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     return low, high
 
 
+def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
+    """Return the bounds of losses; in a log of rewards, bounds that hold for the rewards only are turned."""
+    if log.outcome == "loss" or isinstance(loss_bounds, str):
+        return loss_bounds
+    try:
+        low, high = (float(bound) for bound in loss_bounds)
+    except (TypeError, ValueError):
+        return loss_bounds
+    least, most = float(log.loss.min()), float(log.loss.max())
+    turned = not low <= least <= most <= high and low <= -most <= -least <= high
+    return (0.0 - high, 0.0 - low) if turned else loss_bounds
+
+
 def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
     """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
     log_propensity = log.log_propensity

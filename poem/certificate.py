@@ -98,6 +98,17 @@ class Certificate:
     conditions: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        low, high = self.interval
+        sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
+        lines = [
+            f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
+            f"estimated gain {self.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]",
+            *(f"provided that {text}" for text in self.conditions),
+            *(f"but {text}" for text in self.objections),
+        ]
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; None stands for what is unbounded."""
         return {
@@ -159,7 +170,7 @@ class Evidence:
             policy=policy,
             confidence=confidence,
             gain_at_least=span * bound,
-            gain=span * (unlucky(value, stderr, bound) if bound > 0.0 else value),
+            gain=span * (max(unlucky(value, stderr, bound), low) if bound > 0.0 else value),
             interval=(span * low, span * high),
             logged=self.logged,
             rows=len(self.terms),

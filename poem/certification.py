@@ -7,7 +7,7 @@ import numpy as np
 
 from poem.arguments import check_features, check_kinds, weights_of
 from poem.arrays import FloatArray
-from poem.calibrate import Calibration, LossBounds, calibrate
+from poem.calibrate import Calibration, LossBounds, as_losses, calibrate
 from poem.certificate import Certificate, Forecast, forecast
 from poem.contest import HeldOut
 from poem.errors import InputError
@@ -69,7 +69,7 @@ def certify(
     if not plan.rest:
         raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
     first, fresh = plan.first, plan.rest[0]
-    calibration = calibrate(first, IPS(), loss_bounds, fresh)
+    calibration = calibrate(first, IPS(), as_losses(loss_bounds, log), fresh)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
     known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))

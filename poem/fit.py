@@ -12,6 +12,7 @@ from poem.arguments import (
     Split,
     Validation,
     asked_for,
+    check_asked,
     check_features,
     check_kinds,
     checked_structure,
@@ -21,7 +22,7 @@ from poem.arguments import (
     weights_of,
 )
 from poem.arrays import FloatArray
-from poem.calibrate import Calibration, LossBounds, calibrate, check_learnable, check_varied
+from poem.calibrate import Calibration, LossBounds, as_losses, calibrate, check_learnable, check_varied
 from poem.certificate import Certificate
 from poem.certification import certificate_of
 from poem.checkpoint import Checkpoint, fingerprint
@@ -101,7 +102,8 @@ def fit(
     optimizer : Optimizer, optional
         ``LBFGS()`` by default; ``AdaGrad()`` is the paper's stochastic variant.
     loss_bounds : (lowest, highest) or "auto"
-        What a loss can be; ``"auto"`` takes the extremes of the log and says so in the result.
+        What a loss can be, or a reward in a log of rewards; ``"auto"`` takes the extremes of the log and says so in the
+        result.
     fit_intercept : bool
         Add a constant feature.
     validation : "auto", int, float, BanditLog or None
@@ -150,6 +152,13 @@ def fit(
     chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
     doubly_robust = isinstance(rule, str) and rule == "dr" and guard and validation is not None
     certifies = doubly_robust and certify
+    check_asked(certify, refit, imitate)
+    loss_bounds = as_losses(loss_bounds, log)
+    if certifies and isinstance(start, Policy) and start.training.get("log") == log.fingerprint():
+        raise InputError(
+            "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
+            "certify=False."
+        )
     plan = plan_of(log, validation, seed, certifies)
 
     splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
@@ -216,6 +225,9 @@ def fit(
 
         if certifies:
             chosen, certificate = _certified(candidates[:-1], plan, confidence, whole, learnt)
+            if certificate is not None and begin is not None:
+                conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
+                certificate = replace(certificate, conditions=conditions)
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"

@@ -11,7 +11,7 @@ from poem.calibrate import checked_bounds
 from poem.errors import InputError
 from poem.estimators.base import LARGEST_LOG_RATIO
 from poem.intervals import check_level
-from poem.judged import judge_one
+from poem.judged import NO_POLICY, judge_one
 from poem.log import BanditLog
 
 Answer = Literal["ship", "keep running", "stop"]
@@ -59,6 +59,8 @@ class Gate:
     def __init__(
         self, policy: Any, *, loss_bounds: tuple[float, float], confidence: float = 0.95, margin: float = 0.0
     ) -> None:
+        if policy is None:
+            raise InputError(NO_POLICY.format(name="the policy"))
         self.policy, self.confidence = policy, _checked_confidence(confidence)
         self.low, self.high = checked_bounds(loss_bounds)
         self.span = self.high - self.low

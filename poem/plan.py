@@ -84,7 +84,7 @@ def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Itera
         yield "the logged propensities are right"
     name = "losses" if fresh.outcome == "loss" else "rewards"
     if calibration.bounds_from == "data":
-        yield f"{name} lie in [{low:.4g}, {high:.4g}], as they do in this log; pass loss_bounds= if you know better"
+        yield f"{name} lie in [{low:.4g}, {high:.4g}], as in this log (a guess, not your promise)"
     else:
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
     repeated = len(fresh) > int(fresh.units().max()) + 1

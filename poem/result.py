@@ -138,7 +138,10 @@ class Fit:
             )
         if found.objections:
             return f"Not certified: {'; '.join(found.objections)}."
-        return f"Not certified: {on}, it is not better than what was logged with {sure} confidence."
+        return (
+            f"Not certified: {found.rows:,} fresh rows do not show that it is better than what was logged. Its gain is "
+            f"above {found.gain_at_least:.4g} with {sure} confidence; that must be above 0."
+        )
 
     def _next_step(self) -> list[str]:
         if self.certified:
@@ -175,7 +178,8 @@ class Fit:
             lines += [
                 f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
                 f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
-                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}], as chosen.",
+                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}]: that of the "
+                "winner, so likely too high.",
             ]
         return lines
 

@@ -228,7 +228,7 @@ def test_a_whole_round(shop, tmp_path, capsys, suffix):
     assert call("inspect", log, *COLUMNS) == 0
     assert call("train", log, "-o", policy, *FIT, *COLUMNS) == 0
     assert call("evaluate", policy, later, "--estimators", "SNIPS,DR") == 0
-    assert "Answer: better than what was logged" in capsys.readouterr().out
+    assert "Answer: estimated to be better than what was logged" in capsys.readouterr().out
     assert call("predict", policy, later, "--sample", "--seed", "7", "--floor", "0.1", "-o", decisions) == 0
 
     table = read_table(decisions)

@@ -465,9 +465,7 @@ def test_propensities_that_cannot_be_right_are_objected_to(loss_bounds):
 def test_bounds_from_the_data_are_named_as_a_condition():
     low, high = easy_log().loss.min(), easy_log().loss.max()
     found = poem.certify(good_policy(), easy_log())
-    assert f"losses lie in [{low:.4g}, {high:.4g}], as they do in this log; pass loss_bounds= if you know better" in (
-        found.conditions
-    )
+    assert f"losses lie in [{low:.4g}, {high:.4g}], as in this log (a guess, not your promise)" in (found.conditions)
     given = poem.certify(good_policy(), easy_log(), loss_bounds=BOUNDS)
     assert "losses lie in [0, 1.1], as you said" in given.conditions
 

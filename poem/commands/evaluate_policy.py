@@ -107,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
 
 def answer_of(found: "Evaluation") -> tuple[str, bool]:
     """Return the answer in words, and whether the policy is better by the headline estimator."""
+    from poem.intervals import ONLY_FOR
+
     line = _headline(found, "policy")
     than = "what was logged" if found.against == "logged" else "the other one"
     doubted = [name for name in found.diagnostics if _doubted(found, name)]
@@ -114,6 +116,7 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
         return f"Answer: not shown to be better than {than}: do not believe the estimates of {doubted[0]}.", False
     better = bool(line.difference_high < 0.0)
     word = "better" if better else "worse" if line.difference_low > 0.0 else "not shown to be better"
+    word = f"estimated to be {word}" if found.interval not in ONLY_FOR and not word.startswith("not") else word
     return f"Answer: {word} than {than}, by {line.estimator} with {found.level:.0%} confidence.", better
 
 

@@ -158,7 +158,8 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(result.policy, Policy) and written:
         _with_origin(result.policy, raw, log).save(options.out)
     show(options, result.explain(), _as_data(result, options.out if written else None))
-    remark(options, f"policy: {options.out}" if written else "no policy was written")
+    left = f"; {options.out} is an earlier file and was left as it is" if options.out.exists() else ""
+    remark(options, f"policy: {options.out}" if written else f"no policy was written{left}")
     return 0 if result.certified or result.origin == "learnt" else 1
 
 

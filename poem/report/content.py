@@ -14,7 +14,7 @@ from poem.estimators.base import LARGEST_LOG_RATIO
 from poem.evaluate import evaluate
 from poem.evaluation import Evaluation, Line
 from poem.floor import FlooredPolicy
-from poem.judged import Judged, judge_all
+from poem.judged import NO_POLICY, Judged, judge_all
 from poem.kernel import OneBlasThread, Threads, count_threads
 from poem.log import BanditLog
 from poem.model_values import Model, expectations, model_for
@@ -183,6 +183,8 @@ def _listed(policy: Policy | FlooredPolicy, name: str) -> list[Any]:
 
 def _check(policy: Any, log: Any, other: Any) -> None:
     kinds = Policy | FlooredPolicy
+    if policy is None:
+        raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, kinds) or not isinstance(log, BanditLog):
         raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if other is not None and not isinstance(other, kinds):
