@@ -200,7 +200,7 @@ def test_what_the_log_hardly_holds_cannot_be_told():
     assert verdict.next_steps[0] == "Do not decide by these figures."
     page = report_html(constant([0.01, 0.99], "ab"), coin_log(share=0.01))
     assert "gain, not to be relied on" in page
-    assert "confidence, the new policy" not in page
+    assert "(an approximate bound), the new policy" not in page
 
 
 def test_a_log_of_one_unit_has_no_model_and_no_interval():

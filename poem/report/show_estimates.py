@@ -45,7 +45,7 @@ def _surely(content: Content) -> Html:
         return NOTHING
     bound = "at most" if content.outcome.name == "loss" else "at least"
     surely = f"the new policy's {content.outcome.name} is {bound} {content.decimals.show(content.surely)}"
-    return element("p", f"With {level(content)} confidence, {surely}.")
+    return element("p", f"With about {level(content)} confidence (an approximate bound), {surely}.")
 
 
 def _picture(content: Content) -> Html:
