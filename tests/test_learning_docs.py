@@ -8,7 +8,7 @@ import pytest
 from benchmarks.best_policy import read, table, worse_than_logger
 
 DOCS = Path(__file__).parent.parent / "docs"
-FILES = ("runs", "fresh_runs", "other_runs")
+FILES = ("certified_runs", "runs", "fresh_runs", "other_runs")
 RUNS = {name: read(DOCS / "learning" / f"{name}.csv") for name in FILES}
 TABLES = [(name, loss) for name in FILES for loss in dict.fromkeys(row["loss"] for row in RUNS[name])]
 
@@ -16,6 +16,12 @@ TABLES = [(name, loss) for name in FILES for loss in dict.fromkeys(row["loss"] f
 @pytest.mark.parametrize(("name", "loss"), TABLES)
 def test_a_table_is_that_of_the_runs(name, loss):
     assert table(RUNS[name], loss) in (DOCS / "learning.md").read_text()
+
+
+def test_every_run_was_certified():
+    runs = [row for row in RUNS["certified_runs"] if row["method"] in ("default", "refit")]
+    assert len(runs) == 44
+    assert all(row["learner"] != "not certified" for row in runs)
 
 
 @pytest.mark.parametrize("name", ["runs", "fresh_runs"])
