@@ -25,6 +25,7 @@ from poem.training import Training
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 DIFFERENT = 0.9  # share of distinct rows above which copies are no chance
+DIGITS = 12  # in which sums of copies agree
 COPIES = 0.01  # share of the rows that certify that may be copies of others
 
 
@@ -108,6 +109,8 @@ def _shuffled(plan: Plan) -> tuple[str, ...]:
 def _copied(learnt: BanditLog, fresh: BanditLog) -> tuple[str, ...]:
     """Say that rows that certify are copies of others: contexts that hardly repeat among them, yet occur in both."""
     rows = [_row_keys(log) for log in (learnt, fresh)]
+    scale = max(float(np.abs(one).max()) for one in rows) or 1.0
+    rows = [np.round(one / scale, DIGITS) for one in rows]  # one scale for both: copies must stay equal
     keys = np.unique(rows[1])
     if len(keys) < DIFFERENT * len(rows[1]):
         return ()
@@ -121,9 +124,8 @@ def _row_keys(log: BanditLog) -> FloatArray:
     """Return a number for each row that is the same for copies: context, output, loss and propensity."""
     rng = np.random.default_rng(11)
     X = np.asarray(log.X @ rng.normal(size=log.n_features))[log.context]
-    y = log.y.reshape(len(log), -1) @ rng.normal(size=log.y.reshape(len(log), -1).shape[1])
-    scale = float(np.abs(X).max(initial=1.0))
-    return np.asarray(np.round((X / scale + y + log.loss + log.log_propensity) * 1e9))
+    y = log.y.reshape(len(log), -1)
+    return np.asarray(X + y @ rng.normal(size=y.shape[1]) + log.loss + log.log_propensity)
 
 
 def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str, ...]:

@@ -86,11 +86,12 @@ def test_a_policy_is_not_certified_on_the_log_that_it_was_learnt_from():
         poem.certify(policy, log, loss_bounds=BOUNDS)
 
 
-def test_copies_of_rows_certify_nothing():
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_copies_of_rows_certify_nothing(size):
     log = easy_log()
     twice = np.tile(np.arange(len(log)), 2)
     copied = poem.BanditLog(
-        log.X[log.context][twice], log.y[twice], loss=log.loss[twice], log_propensity=log.log_propensity[twice]
+        size * log.X[log.context][twice], log.y[twice], loss=log.loss[twice], log_propensity=log.log_propensity[twice]
     )
     found = poem.fit(copied, learners=FEW, loss_bounds=BOUNDS)
     assert not found.certified
