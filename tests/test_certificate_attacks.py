@@ -121,3 +121,12 @@ def test_where_contexts_and_propensities_change_along_the_rows_nothing_is_certif
     assert not any(one.certified for one in found)
     objections = [one.certificate.objections for one in found if one.certificate is not None]
     assert any("propensities change along the rows" in text for texts in objections for text in texts)
+
+
+def test_a_start_from_the_same_log_is_refused_and_any_other_is_a_condition():
+    log, other = easy_log(), easy_log(seed=1)
+    own, foreign = (poem.fit(one, learners=FEW, certify=False).policy for one in (log, other))
+    with pytest.raises(InputError, match="learnt from this very log"):
+        poem.fit(log, start=own, loss_bounds=BOUNDS)
+    found = poem.fit(log, learners=("auto",), start=foreign, loss_bounds=BOUNDS)
+    assert found.certificate.conditions[-1] == "the start was not learnt from rows of this log"
