@@ -24,7 +24,8 @@ from poem.tails import extremes, heavy_tail
 from poem.training import Training
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
-DIFFERENT = 0.9  # share of distinct rows above which copies are no chance
+SURELY = 4.0  # standard errors above what chance explains
+CERTAIN = 1e-12  # how far from 0 the logarithm of a propensity of 1 is kept
 DIGITS = 12  # in which sums of copies agree
 COPIES = 0.01  # share of the rows that certify that may be copies of others
 
@@ -107,25 +108,28 @@ def _shuffled(plan: Plan) -> tuple[str, ...]:
 
 
 def _copied(learnt: BanditLog, fresh: BanditLog) -> tuple[str, ...]:
-    """Say that rows that certify are copies of others: contexts that hardly repeat among them, yet occur in both."""
-    rows = [_row_keys(log) for log in (learnt, fresh)]
-    scale = max(float(np.abs(one).max()) for one in rows) or 1.0
-    rows = [np.round(one / scale, DIGITS) for one in rows]  # one scale for both: copies must stay equal
-    keys = np.unique(rows[1])
-    if len(keys) < DIFFERENT * len(rows[1]):
-        return ()
-    copies = int(np.isin(keys, rows[0]).sum())
-    if copies <= max(1.0, COPIES * len(keys)):
+    """Say that rows that certify are copies of others: more rows in one context are equal than chance explains."""
+    keys = [_row_keys(log) for log in (learnt, fresh)]
+    scale = [max(float(np.abs(key[of]).max()) for key in keys) or 1.0 for of in (0, 1)]  # one for both logs
+    (place, row), (new_place, new_row) = [[np.round(key[of] / scale[of], DIGITS) for of in (0, 1)] for key in keys]
+    _, one = np.unique(new_row, return_index=True)
+    places, counts = np.unique(place, return_counts=True)
+    where = np.minimum(np.searchsorted(places, new_place[one]), len(places) - 1)
+    tries = np.where(places[where] == new_place[one], counts[where], 0)
+    chance = -np.expm1(tries * np.log1p(-np.exp(np.minimum(fresh.log_propensity[one], -CERTAIN))))
+    copies = int(np.isin(new_row[one], row).sum())
+    spread = float(np.sqrt(max(float((chance * (1.0 - chance)).sum()), 1.0)))
+    if copies - float(chance.sum()) <= max(SURELY * spread, COPIES * len(one)):
         return ()
     return (f"{copies:,} of the rows that certify are copies of rows that were learnt from. Drop the copies",)
 
 
-def _row_keys(log: BanditLog) -> FloatArray:
-    """Return a number for each row that is the same for copies: context, output, loss and propensity."""
+def _row_keys(log: BanditLog) -> tuple[FloatArray, FloatArray]:
+    """Return two numbers per row that are the same for copies: of the context, and of the whole row."""
     rng = np.random.default_rng(11)
     X = np.asarray(log.X @ rng.normal(size=log.n_features))[log.context]
     y = log.y.reshape(len(log), -1)
-    return np.asarray(X + y @ rng.normal(size=y.shape[1]) + log.loss + log.log_propensity)
+    return X, np.asarray(X + y @ rng.normal(size=y.shape[1]) + log.loss + log.log_propensity)
 
 
 def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import pytest
 from easy_logs import FEW, easy_log
 
 import poem
+from poem.certification import _copied
 from poem.errors import CheckpointError, InputError
 from poem.paired import can_control
 from poem.reserve import Reserve
@@ -96,6 +97,23 @@ def test_copies_of_rows_certify_nothing(size):
     found = poem.fit(copied, learners=FEW, loss_bounds=BOUNDS)
     assert not found.certified
     assert "copies of rows" in found.explain()
+
+
+@pytest.mark.parametrize("contexts", [3, 30, 180, 1000])
+def test_rows_that_are_equal_by_chance_are_no_copies(contexts):
+    for seed in range(20):
+        rng = np.random.default_rng([seed, contexts])
+        chance = np.array([0.5, 0.3, 0.2])
+        place, y = rng.integers(contexts, size=400), rng.choice(3, 400, p=chance)
+        log = poem.BanditLog(
+            np.c_[place % 13, place // 13] * 1.0,
+            y,
+            loss=(y != place % 3) * 1.0,
+            propensity=chance[y],
+            group=rng.integers(200, size=400),
+        )
+        half = np.isin(log.group, rng.permutation(200)[:100])
+        assert not _copied(log.take(np.flatnonzero(half)), log.take(np.flatnonzero(~half)))
 
 
 def test_another_temperature_is_another_policy():
