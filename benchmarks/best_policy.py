@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import poem
-from poem.datasets import CATALOG
-from poem.files import write_whole
-from poem.simulate import losses_of
+from poem.files.whole import write_whole
+from poem.simulation.datasets import CATALOG
+from poem.simulation.logs import losses_of
 
 FIELDS = ("dataset", "loss", "run", "method", "expected", "map", "seconds", "learner")
 LOSSES = ("hamming", "zero-one", "f1")

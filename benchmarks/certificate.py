@@ -5,13 +5,13 @@ import time
 import numpy as np
 
 import poem
-from poem.calibrate import calibrate
-from poem.certificate import forecast
-from poem.certification import certificate_of
-from poem.contest import HeldOut
-from poem.kernel import Threads, count_threads
-from poem.plan import plan_of
-from poem.training import Training
+from poem.certificates.certificate import forecast
+from poem.compute.kernels import Threads, count_threads
+from poem.evaluation.calibration import calibrate
+from poem.learning.certification import certificate_of
+from poem.learning.contest import HeldOut
+from poem.learning.plan import plan_of
+from poem.learning.training import Training
 
 ROWS, EARLIER, CLASSES, FEATURES = 1_000_000, 20_000, 10, 20
 

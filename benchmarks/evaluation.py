@@ -8,8 +8,8 @@ import numpy as np
 import poem
 from benchmarks.data import FEATURES, LABELS, tmc_like
 from benchmarks.timing import ratio, side_by_side
-from poem.loss_models import CrossFitted, LossModel
-from poem.policy import Policy
+from poem.models import CrossFitted, LossModel
+from poem.policies.policy import Policy
 from poem.structures import MultiLabel
 
 CONTEXTS, REPLAY = 250_000, 4

@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 
 import poem
 from poem.errors import DegenerateWarning
-from poem.files import write_whole
-from poem.fit import warm_up
+from poem.files.whole import write_whole
+from poem.learning.fitting import warm_up
 from poem.progress import Progress
 from poem.text import aligned
 

@@ -6,10 +6,10 @@ from threadpoolctl import threadpool_limits
 import poem
 from benchmarks.data import LABELS, tmc_like
 from benchmarks.timing import ratio, side_by_side
-from poem.calibrate import calibrate
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.risk import Risk
+from poem.compute.kernels import Threads
+from poem.data.layout import Layout
+from poem.evaluation.calibration import calibrate
+from poem.objectives.risk import Risk
 from poem.structures import MultiLabel
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from poem.files import write_whole
+from poem.files.whole import write_whole
 
 TRAIN_SHARE = 2 / 3
 REUTERS_PARTS, TOPICS = 22, (10, 30)

@@ -22,9 +22,9 @@ import numpy as np
 from estimators.bandits import cs
 
 from poem.arrays import FloatArray, IntArray
-from poem.betting import Bets, lower_bound
 from poem.estimators.base import Terms
-from poem.intervals import bernstein, least_mean
+from poem.estimators.betting import Bets, lower_bound
+from poem.estimators.intervals import bernstein, least_mean
 
 LOGGER_TEMPERATURES, TARGET_TEMPERATURES = (0.2, 0.25, 0.3), (0.1, 0.2, 0.3, 0.4, 0.5)
 NOISE = (0.0, 0.1, 0.2)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import poem
-from poem.learners import AUTO, Learner
+from poem.learning.portfolio import AUTO, Learner
 
 SHORT = poem.LBFGS(max_iterations=20)
 # One candidate of each learner of the portfolio, in less time.

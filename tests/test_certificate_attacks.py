@@ -5,10 +5,10 @@ import pytest
 from easy_logs import FEW, easy_log
 
 import poem
-from poem.certification import _copied
+from poem.certificates.paired import can_control
 from poem.errors import CheckpointError, InputError
-from poem.paired import can_control
-from poem.reserve import Reserve
+from poem.learning.certification import _copied
+from poem.learning.reserve import Reserve
 
 BOUNDS = (0.0, 1.1)
 

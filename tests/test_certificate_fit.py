@@ -8,12 +8,12 @@ from easy_logs import BRIEF, FEW, SHORT, a_policy, best_of, bits_of, easy_log, n
 
 import poem
 from benchmarks.worlds import WORLDS
-from poem.imitate import Divergence, imitation
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.risk import Risk
-from poem.select import AVOIDS, OVERFITS
-from poem.training import Training
+from poem.compute.kernels import Threads
+from poem.data.layout import Layout
+from poem.learning.selection import AVOIDS, OVERFITS
+from poem.learning.training import Training
+from poem.objectives.likelihood import Divergence, imitation
+from poem.objectives.risk import Risk
 
 BOUNDS = (0, 1.1)
 

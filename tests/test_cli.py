@@ -177,7 +177,7 @@ def test_an_interruption_inside_the_process_is_130(monkeypatch, tmp_path, capsys
     def interrupt(**_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poem.demo.run_demo", interrupt)
+    monkeypatch.setattr("poem.experiments.run_demo", interrupt)
     assert exit_code("demo", "--out", str(tmp_path)) == 130
     assert "interrupted" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -187,6 +187,6 @@ def test_an_error_of_poem_is_printed_without_a_traceback(monkeypatch, tmp_path, 
     def refuse(**_):
         raise poem.PoemError("the digits are gone. Bring them back.")
 
-    monkeypatch.setattr("poem.demo.run_demo", refuse)
+    monkeypatch.setattr("poem.experiments.run_demo", refuse)
     assert exit_code("demo", "--out", str(tmp_path)) == 2
     assert capsys.readouterr() == ("", "poem: the digits are gone. Bring them back.\n")

@@ -863,13 +863,13 @@ def ctrl_c(monkeypatch):
 
 LIBRARY = {
     "inspect": ("poem.health", "inspect"),
-    "train": ("poem.fit", "fit"),
-    "evaluate": ("poem.evaluate", "evaluate"),
-    "watch": ("poem.gate", "Gate"),
+    "train": ("poem.learning", "fit"),
+    "evaluate": ("poem.evaluation", "evaluate"),
+    "watch": ("poem.evaluation", "Gate"),
     "predict": ("poem.commands.predict_outputs", "contexts_of"),
     "report": ("poem.report", "write_report"),
     "convert": ("poem.readers", "write_log"),
-    "simulate": ("poem.simulate", "simulate"),
+    "simulate": ("poem.simulation", "simulate"),
 }
 
 
@@ -893,8 +893,8 @@ def test_ctrl_c_while_a_file_is_written_leaves_the_old_one(shop, tmp_path, capsy
 
 
 def test_an_interruption_that_a_library_calls_an_error_is_130(shop, tmp_path, capsys, ctrl_c, monkeypatch):
-    ctrl_c("poem.fit", "fit")  # hear it at all
-    press = import_module("poem.fit").fit
+    ctrl_c("poem.learning", "fit")  # hear it at all
+    press = import_module("poem.learning").fit
 
     def turn_into_another_error(*_, **__):
         try:
@@ -902,14 +902,14 @@ def test_an_interruption_that_a_library_calls_an_error_is_130(shop, tmp_path, ca
         except KeyboardInterrupt:
             raise ImportError("a library failed to import") from None
 
-    monkeypatch.setattr(import_module("poem.fit"), "fit", turn_into_another_error)
+    monkeypatch.setattr(import_module("poem.learning"), "fit", turn_into_another_error)
     arguments, _ = command_line("train", shop, tmp_path)
     assert_interrupted(call(*arguments, "--quiet"), *capsys.readouterr(), tmp_path)
 
 
 def test_an_interruption_that_python_would_ignore_is_made_again(shop, tmp_path, capsys, ctrl_c, monkeypatch):
-    ctrl_c("poem.fit", "fit")
-    press = import_module("poem.fit").fit
+    ctrl_c("poem.learning", "fit")
+    press = import_module("poem.learning").fit
 
     class Deleted:
         def __del__(self):
@@ -923,7 +923,7 @@ def test_an_interruption_that_python_would_ignore_is_made_again(shop, tmp_path, 
         time.sleep(10.0)
         went_on.append(True)
 
-    monkeypatch.setattr(import_module("poem.fit"), "fit", delete_and_go_on)
+    monkeypatch.setattr(import_module("poem.learning"), "fit", delete_and_go_on)
     arguments, _ = command_line("train", shop, tmp_path)
     assert_interrupted(call(*arguments, "--quiet"), *capsys.readouterr(), tmp_path)
     assert not went_on

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import poem
-from poem import datasets
-from poem.datasets import _Version, read_libsvm
 from poem.errors import DatasetError
+from poem.simulation import datasets
+from poem.simulation.datasets import _Version, read_libsvm
 
 LINES = b"0,2 1:0.5 3:1\n 2:1\n1 1:2\n"
 SHARED = Path(os.environ.get("POEM_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))

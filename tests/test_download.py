@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from poem.download import download
 from poem.errors import DownloadError
+from poem.files.downloads import download
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 SHA = hashlib.sha256(CONTENT).hexdigest()

@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import poem
 from poem.errors import InputError, LogError, MismatchError
-from poem.evaluate import ALL
-from poem.intervals import METHODS, ONLY_FOR
+from poem.estimators.intervals import METHODS, ONLY_FOR
+from poem.evaluation.comparison import ALL
 
 LABELS = ("c", "a", "d", "b")  # not in the order of the alphabet
 WITH_MODEL = [name for name, estimator in ALL.items() if estimator.needs_model]

@@ -24,7 +24,7 @@ from test_datasets import SHARED
 from test_laws_risk import make_log, make_risk, random_weights
 
 import poem
-from poem.datasets import CATALOG, Dataset
+from poem.data.layout import Layout
 from poem.errors import DatasetError, InputError
 from poem.estimators import IPS
 from poem.experiments import ITEMS, PROTOCOLS, paper, reproduce
@@ -32,18 +32,17 @@ from poem.experiments.document import Grid, Picture, Section, Text, to_html, to_
 from poem.experiments.figures import curves_of, section_of
 from poem.experiments.record import COLUMNS, Record
 from poem.experiments.release import ReleaseIPS
-from poem.experiments.reproduce import sections_of
+from poem.experiments.reproduction import sections_of
 from poem.experiments.run import SKYLINE_C, Result, data_named, perform
 from poem.experiments.schedule import run_all
 from poem.experiments.spec import FROM_LABELS, FROM_LOG, SWEEPS, TABLES, Logging, Run, runs_for, table_logging
 from poem.experiments.summary import Results, paired_test
 from poem.experiments.tables import spread
-from poem.fit import MULTIPLIERS
-from poem.layout import Layout
+from poem.learning.fitting import MULTIPLIERS
+from poem.objectives.risk import Risk
 from poem.optimizers import LBFGS, AdaGrad
 from poem.progress import BAR, EVERY_LINE, Progress
-from poem.risk import Risk
-from poem.structures import structure_of
+from poem.simulation.datasets import CATALOG, Dataset
 from poem.version import VERSION
 
 PAPER, RELEASE = PROTOCOLS["paper"], PROTOCOLS["release"]
@@ -172,7 +171,7 @@ def test_the_release_still_reports_the_objective_itself():
 
 def minimised(optimizer, scale):
     log = make_log("labels", "csr-replayed")
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
     risk = Risk(layout, layout.loss * scale, IPS(3.0), lam=0.5)
     return optimizer.minimize(risk, rng=np.random.default_rng(0))
 

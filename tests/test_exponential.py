@@ -2,7 +2,7 @@ import numba
 import numpy as np
 import pytest
 
-from poem.exponential import LOWEST, exp_down
+from poem.compute.exponential import LOWEST, exp_down
 
 
 # As poem compiles its loops, but not kept on disk: a kept loop would not notice that exp_down has changed.

@@ -18,9 +18,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import poem
+from poem.data.features import HASH_SIZE, Features, kinds
+from poem.data.features.kinds import Bag, Hashed, Numeric, OneHot, Sparse, Text, Vector
 from poem.errors import InputError, LogError
-from poem.features import HASH_SIZE, Features, kinds
-from poem.features.kinds import Bag, Hashed, Numeric, OneHot, Sparse, Text, Vector
 
 CITIES = ["Ulm", "Bonn", None, "Ulm", "Köln"]
 NOTES = ["a warm sunny day", "a cold day", None, "", "a Warm sunny day in Ulm"]

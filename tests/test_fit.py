@@ -8,9 +8,9 @@ import scipy.sparse as sp
 import poem
 from poem.errors import CheckpointError, DegenerateError, DegenerateWarning, InputError
 from poem.estimators import Estimate
-from poem.learners import Recipe
+from poem.learning.portfolio import Recipe
+from poem.learning.selection import AVOIDS, IGNORES, OVERFITS, Candidate, choose, find_problems, overfits
 from poem.optimizers import Trace
-from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, choose, find_problems, overfits
 
 OPTIMIZERS = {"LBFGS": poem.LBFGS(max_iterations=30), "AdaGrad": poem.AdaGrad(max_batches=20, check_every=5)}
 ESTIMATORS = {"IPS": poem.IPS(), "SNIPS": poem.SNIPS()}
@@ -151,7 +151,7 @@ def sparse_contexts(log):
 @pytest.mark.parametrize("kind", ["dense", "CSR"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_one_candidate_on_many_threads_is_the_same(class_log, monkeypatch, optimizer, kind):
-    monkeypatch.setattr("poem.structures.linear.PIECE_WORK", 100)  # so that a small log is cut into pieces
+    monkeypatch.setattr("poem.compute.linear.PIECE_WORK", 100)  # so that a small log is cut into pieces
     log = class_log if kind == "dense" else class_log._with(X=sparse_contexts(class_log))
     options = {"optimizer": OPTIMIZERS[optimizer], "lam": 0.1, "guard": False}
     one, two, three = (poem.fit(log, n_jobs=jobs, **options) for jobs in (1, 2, 3))

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import poem
-from poem.betting import Bets, Capital, log_capital, lower_bound
 from poem.cli import main
 from poem.errors import InputError
+from poem.estimators.betting import Bets, Capital, log_capital, lower_bound
 
 BOUNDS = (-1.0, 0.0)
 

@@ -13,11 +13,12 @@ from test_datasets import SHARED
 
 import poem
 from poem.errors import ReadError
+from poem.evaluation import calibrate
 from poem.health import inspect
 from poem.health.facts import Facts, fingerprints
 from poem.health.frequencies import _Cells
 from poem.health.power import error_of_logged, error_of_others
-from poem.readers import read_raw, write_log
+from poem.readers import log_of, read_raw, write_log
 
 ARCHIVE = SHARED / "obd_small_obp-0.4.1.tar.xz"
 K = 6
@@ -86,7 +87,7 @@ def test_a_good_log_is_fit_and_says_so():
 
 def test_a_raw_log_says_the_same_as_its_checked_one():
     source = raw(2000)
-    health, checked = inspect(source), inspect(poem.readers.checked.log_of(source))
+    health, checked = inspect(source), inspect(log_of(source))
     assert health.verdict == checked.verdict == "fit"
     assert [finding.value for finding in health.findings] == [finding.value for finding in checked.findings]
 
@@ -708,7 +709,7 @@ def test_power_of_the_log_itself_counts_units():
 def test_what_the_log_suggests_is_what_fit_would_take():
     log = made()
     health = inspect(log)
-    calibration = poem.calibrate.calibrate(log, poem.IPS())
+    calibration = calibrate(log, poem.IPS())
     assert health.of("clip").value == calibration.clip
     assert f"λ* = {calibration.lam_star:.4g}" in health.of("clip").text
 

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from test_health import drawn, made, sets, softmax
 
 import poem
-from poem.adaptive import adapts
+from poem.certificates.adaptive import adapts
+from poem.certificates.tails import extremes, heavy_tail
 from poem.health import inspect
-from poem.tails import extremes, heavy_tail
 
 # ---- regions without exploration --------------------------------------------------------------------
 

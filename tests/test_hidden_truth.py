@@ -7,18 +7,17 @@ from finite_differences import numeric_gradient
 from scipy import optimize, special
 
 import poem
-from poem.calibrate import calibrate
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.loss_models import ContextLosses, LossModel
-from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.held_out import held_out
-from poem.loss_models.linear import linear_error
-from poem.loss_models.truth import HiddenTruth, fit_truth
-from poem.matrix import mean_square
-from poem.risk import Risk
-from poem.structures import structure_of
-from poem.training import Training
+from poem.compute.kernels import Threads
+from poem.compute.matrix import mean_square
+from poem.data.layout import Layout
+from poem.evaluation.calibration import calibrate
+from poem.learning.training import Training
+from poem.models import ContextLosses, LossModel
+from poem.models.bounded import bounded_error, fit_bounded
+from poem.models.held_out import held_out
+from poem.models.linear import linear_error
+from poem.models.truth import HiddenTruth, fit_truth
+from poem.objectives.risk import Risk
 
 UNIT = (0.0, 1.0)
 CLASSES = 4
@@ -132,7 +131,7 @@ def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
     rng = np.random.default_rng(3)
     models = [LossModel(rng.normal(size=(6, CLASSES + 1)), 0.0, truth=True) for _ in range(2)]
     fold = np.arange(30) % 2
-    layout = Layout(log, structure_of(log), True, max_scores)
+    layout = Layout(log, log.structure, True, max_scores)
     losses = ContextLosses(layout, models, fold, UNIT)
     right = np.stack([special.softmax(with_constant(log.X) @ one.weights, axis=1)[:, :-1] for one in models])
     right = right[fold, np.arange(30)]
@@ -152,7 +151,7 @@ def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
 @every_form
 def test_a_doubly_robust_risk_with_it_has_the_gradient_of_finite_differences(form):
     log, _ = truth_log(form, contexts=20)
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
     model = LossModel(np.random.default_rng(3).normal(size=(6, CLASSES + 1)), 0.0, truth=True)
     losses = ContextLosses(layout, [model], np.zeros(20, dtype=np.int64), UNIT)
     risk = Risk(layout, layout.loss - 1.0, poem.DoublyRobust(3.0), lam=2.0, losses=losses)
@@ -165,7 +164,7 @@ def test_a_doubly_robust_risk_with_it_has_the_gradient_of_finite_differences(for
 
 
 def trained(log):
-    return Training(log, structure_of(log), True, calibrate(log, poem.IPS()))
+    return Training(log, log.structure, True, calibrate(log, poem.IPS()))
 
 
 def test_it_is_the_model_and_the_start_where_one_class_is_right():
@@ -176,7 +175,7 @@ def test_it_is_the_model_and_the_start_where_one_class_is_right():
     assert training.model.truth
     parts = held_out(log, 0)
     assert bounded_error(HiddenTruth, log, parts, UNIT, Threads())[1] < 0.7 * linear_error(log, parts, Threads())[1]
-    policy = poem.Policy(structure_of(log), 16 * training.direct, True, log.labels)
+    policy = poem.Policy(log.structure, 16 * training.direct, True, log.labels)
     assert np.mean(policy.predict(log.X) == probability.argmax(axis=1)) > 0.9
 
 

@@ -6,11 +6,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 import poem
-from poem.imitate import Divergence, imitation
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.risk import Risk
-from poem.structures import structure_of
+from poem.compute.kernels import Threads
+from poem.data.layout import Layout
+from poem.objectives.likelihood import Divergence, imitation
+from poem.objectives.risk import Risk
 
 every_kind = pytest.mark.parametrize("kind", ["labels", "classes"])
 
@@ -33,8 +32,8 @@ def logged_by(policy, rows, contexts, seed=1):
 
 
 def imitated(log, threads=1):
-    weights = imitation(Layout(log, structure_of(log), True), Threads(threads))
-    return poem.Policy(structure_of(log), weights, True, log.labels)
+    weights = imitation(Layout(log, log.structure, True), Threads(threads))
+    return poem.Policy(log.structure, weights, True, log.labels)
 
 
 @every_kind
@@ -95,7 +94,7 @@ def test_the_form_of_the_log_and_the_threads_change_nothing(kind):
 @every_kind
 def test_the_divergence_is_the_mean_difference_of_the_logarithms(kind):
     log = logged_by(a_logger(kind), 300, 100)
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
     other = a_logger(kind, seed=5)
     found = Risk(layout, layout.loss, Divergence()).point(other.weights).value
     assert found == pytest.approx(np.mean(log.log_propensity - other.log_prob_of(log)), rel=1e-12)

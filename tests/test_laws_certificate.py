@@ -9,13 +9,13 @@ from scipy import stats
 
 import poem
 from benchmarks.worlds import WORLDS
-from poem.betting import Bets, best_share, log_capital, lower_bound, pilot_bets
-from poem.certificate import Evidence, Forecast, unlucky
+from poem.certificates.certificate import Evidence, Forecast, unlucky
+from poem.certificates.paired import CAPS, Control, floor_of, paired_terms
+from poem.compute.kernels import Threads
+from poem.data.layout import Layout
 from poem.errors import InputError
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.paired import CAPS, Control, floor_of, paired_terms
-from poem.reserve import WORDS
+from poem.estimators.betting import Bets, best_share, log_capital, lower_bound, pilot_bets
+from poem.learning.reserve import WORDS
 from poem.structures import MultiClass, MultiLabel
 
 BOUNDS = (0.0, 1.1)
@@ -142,7 +142,7 @@ def test_with_the_true_models_terms_are_doubly_robust_differences(structure):
 @pytest.mark.parametrize(("lacking", "scale"), [(0.0, 0.5), (0.0, 2.0), (0.5, 0.5)])
 @pytest.mark.parametrize("count", [1, 64])
 def test_terms_of_many_label_sets_mean_the_gain_over_all_samples(lacking, scale, count, monkeypatch):
-    monkeypatch.setattr("poem.paired.COUNT", count)
+    monkeypatch.setattr("poem.certificates.paired.COUNT", count)
     world = TinyWorld(MultiLabel(9), 3, lacking, scale, contexts=2)
     means = np.array([world.terms(seed)[1] for seed in range(200)])
     assert means[:, :, -1].std() > 0.0  # Σ s is sampled: there are 512 outputs

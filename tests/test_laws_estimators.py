@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing, Rows
 from poem.estimators.objective import MeanObjective
-from poem.imitate import Divergence
+from poem.objectives.likelihood import Divergence
 
 ESTIMATORS = [IPS(None), IPS(2.0), SNIPS(None), SNIPS(2.0)]
 WITH_MODEL = [DoublyRobust(None), DoublyRobust(2.0)]

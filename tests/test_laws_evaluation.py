@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
 import poem
-from poem.diagnostics import diagnose, pareto_k
+from poem.compute.kernels import OneBlasThread, Threads
 from poem.errors import InputError
 from poem.estimators import (
     IPS,
@@ -34,8 +34,7 @@ from poem.estimators import (
     Weighted,
 )
 from poem.estimators.base import standard_error
-from poem.evaluate import ALL
-from poem.intervals import (
+from poem.estimators.intervals import (
     BLOCK,
     FLOORED,
     _poisson_table,
@@ -47,7 +46,8 @@ from poem.intervals import (
     student,
     truncated,
 )
-from poem.kernel import OneBlasThread, Threads
+from poem.evaluation.comparison import ALL
+from poem.evaluation.diagnostics import diagnose, pareto_k
 
 TAIL = 0.025  # on each side of a 95 % interval
 

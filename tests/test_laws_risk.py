@@ -9,14 +9,14 @@ from finite_differences import numeric_gradient
 
 import poem
 from poem.arrays import frozen
+from poem.compute import linear
+from poem.compute.kernels import Threads
+from poem.data.layout import Layout
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
-from poem.kernel import Threads
-from poem.layout import Layout
-from poem.loss_models import ContextLosses, LossModel
+from poem.models import ContextLosses, LossModel
+from poem.objectives.risk import Risk
 from poem.optimizers import LBFGS, AdaGrad
-from poem.risk import Risk
-from poem.structures import linear, structure_of
 
 KINDS = ["labels", "classes"]
 FORMS = ["dense", "csr", "csr-replayed"]
@@ -65,7 +65,7 @@ def fold_of(log):
 
 
 def make_risk(log, estimator, lam=2.0, l2=0.1, intercept=True, threads=1, max_scores=1 << 22, centre=None):
-    layout = Layout(log, structure_of(log), intercept, max_scores)
+    layout = Layout(log, log.structure, intercept, max_scores)
     losses = None
     if estimator.needs_model:
         losses = ContextLosses(layout, loss_models(log), fold_of(log), (LOW, HIGH), Threads(threads))
@@ -138,7 +138,7 @@ def test_value_is_the_formula_of_the_paper(kind, estimator, intercept, pulled_to
     centre = np.full((12 + intercept, len(log.labels)), pulled_to)
     risk = make_risk(log, estimator, lam=2.0, l2=0.1, intercept=intercept, centre=centre)
     w = random_weights(risk)
-    policy = poem.Policy(structure_of(log), w, intercept, log.labels)
+    policy = poem.Policy(log.structure, w, intercept, log.labels)
     if isinstance(estimator, SNIPS):
         ratio = np.exp(policy.log_prob(log.X[log.context], log.y) - log.log_propensity)
         ratio = np.minimum(ratio, estimator.clip)
@@ -152,7 +152,7 @@ def test_value_is_the_formula_of_the_paper(kind, estimator, intercept, pulled_to
 
 def test_an_estimator_that_needs_a_loss_model_is_refused_without_one():
     log = make_log("classes", "dense")
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
     with pytest.raises(InputError, match="DR needs a loss model to learn with"):
         Risk(layout, layout.loss, DoublyRobust(3.0))
 
@@ -160,7 +160,7 @@ def test_an_estimator_that_needs_a_loss_model_is_refused_without_one():
 @every_kind
 def test_a_loss_model_that_knows_nothing_leaves_ips(kind):
     log = make_log(kind, "csr-replayed")
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
     nothing = LossModel(np.zeros((13, len(log.labels) + 1)), HIGH)
     losses = ContextLosses(layout, [nothing], np.zeros(40, dtype=np.int64), (LOW, HIGH))
     dr = Risk(layout, layout.loss, DoublyRobust(3.0), lam=2.0, losses=losses)
@@ -302,7 +302,7 @@ class _Majoriser:
 def test_a_constant_added_to_the_loss_moves_the_argmin_of_ips_but_not_of_snips(kind):
     """The paper's §4.1: with losses above 0, IPS learns to avoid the log."""
     log = make_log(kind, "csr-replayed")
-    layout = Layout(log, structure_of(log), True)
+    layout = Layout(log, log.structure, True)
 
     def minimiser(estimator, shift):
         risk = Risk(layout, layout.loss + shift, estimator, l2=0.01)
@@ -388,7 +388,7 @@ def test_lazy_l2_of_sparse_rows_is_the_l2_of_dense_rows():
 @every_form
 @pytest.mark.parametrize("optimizer", [LBFGS(), AdaGrad(batch_size=10, patience=10_000)], ids=["lbfgs", "adagrad"])
 def test_where_the_loss_is_flat_l2_pulls_to_the_centre(kind, form, optimizer):
-    layout = Layout(make_log(kind, form), structure_of(make_log(kind, form)), True)
+    layout = Layout(make_log(kind, form), make_log(kind, form).structure, True)
     flat = Risk(layout, np.zeros(len(layout)), IPS(3.0), l2=0.1)
     centre, start = random_weights(flat, seed=2), random_weights(flat, seed=3)
     for wanted, risk in (

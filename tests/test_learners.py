@@ -7,7 +7,7 @@ import pytest
 
 import poem
 from poem.errors import InputError
-from poem.learners import AUTO, MULTIPLIERS, NAMED, PULLS, Learner, Recipe, learners_for
+from poem.learning.portfolio import AUTO, MULTIPLIERS, NAMED, PULLS, Learner, Recipe, learners_for
 
 NAMES = ["ips", "poem", "norm-poem", "direct", "dr", "ix", "ls"]
 SHORT = poem.LBFGS(max_iterations=20)

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 import poem
 from poem import BanditLog
+from poem.compute.matrix import is_sparse
 from poem.errors import InputError
-from poem.matrix import is_sparse
 
 FIELDS = ("y", "loss", "log_propensity", "context")
 NAMES = ("height", "weight", "größe")

@@ -5,15 +5,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import poem
-from poem.calibrate import calibrate
-from poem.kernel import Threads
-from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.held_out import held_out
-from poem.loss_models.linear import linear_error
-from poem.loss_models.logistic import Logistic
-from poem.matrix import mean_square
-from poem.structures import structure_of
-from poem.training import Training
+from poem.compute.kernels import Threads
+from poem.compute.matrix import mean_square
+from poem.evaluation.calibration import calibrate
+from poem.learning.training import Training
+from poem.models.bounded import bounded_error, fit_bounded
+from poem.models.held_out import held_out
+from poem.models.linear import linear_error
+from poem.models.logistic import Logistic
 
 KINDS = ["labels", "classes"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -70,7 +69,7 @@ def test_losses_of_any_range_are_scaled(kind):
 def test_the_start_is_the_model_that_predicts_better(kind):
     for loss_of, logistic in ((drawn, True), (linear, False)):
         log, _ = make_log(kind, loss_of)
-        training = Training(log, structure_of(log), True, calibrate(log, poem.IPS()))
+        training = Training(log, log.structure, True, calibrate(log, poem.IPS()))
         assert (training.strengths.logistic is not None) == logistic
         parts = held_out(log, 0)
         misses = (
@@ -79,7 +78,7 @@ def test_the_start_is_the_model_that_predicts_better(kind):
         )
         assert (misses[0] < misses[1]) == logistic
         # Either way the outputs that it prefers are those of low losses.
-        policy = poem.Policy(structure_of(log), 8 * training.direct, True, log.labels)
+        policy = poem.Policy(log.structure, 8 * training.direct, True, log.labels)
         assert poem.estimate(policy, log).value < log.loss.mean() - 0.2
 
 

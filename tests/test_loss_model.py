@@ -10,15 +10,14 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 import poem
+from poem.compute.kernels import Threads
+from poem.data.folds import folds_of
 from poem.errors import InputError
-from poem.folds import folds_of
-from poem.judged import judge_all
-from poem.kernel import Threads
-from poem.loss_models import CrossFitted, LossModel, cross_fit
-from poem.loss_models.held_out import MANY_UNITS, held_out, some_units
-from poem.loss_models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
-from poem.model_values import expectations, model_for, unsupported_share
-from poem.structures import structure_of
+from poem.evaluation.model_means import expectations, model_for, unsupported_share
+from poem.models import CrossFitted, LossModel, cross_fit
+from poem.models.held_out import MANY_UNITS, held_out, some_units
+from poem.models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
+from poem.policies.foreign import judge_all
 
 KINDS = ["labels", "classes"]
 FORMS = {"dense": np.asarray, "CSR": sp.csr_array}
@@ -89,7 +88,7 @@ def changed_losses(log, rows, change):
 @every_kind
 def test_all_strengths_at_once_are_ridge_regressions(kind, form):
     log = a_log(kind, form)
-    products = Products(log, structure_of(log), Threads())
+    products = Products(log, log.structure, Threads())
     rows = products.layout.order
     features, target = features_of(dense_of(log)[log.context[rows]], log.y[rows]), log.loss[rows] - log.loss.mean()
     strengths = (0.3, 2.0, 40.0, 1e4)
@@ -103,7 +102,7 @@ def test_all_strengths_at_once_are_ridge_regressions(kind, form):
 @every_kind
 def test_the_two_products_are_those_of_the_features(kind, form):
     log = a_log(kind, form)
-    products = Products(log, structure_of(log), Threads(2))
+    products = Products(log, log.structure, Threads(2))
     rows = products.layout.order
     features = features_of(dense_of(log)[log.context[rows]], log.y[rows])
     rng = np.random.default_rng(1)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import poem
+from poem.data.folds import folds_of
 from poem.errors import InputError, LogError, PoemError
-from poem.folds import folds_of
 
 KINDS = ["labels", "classes"]
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from test_datasets import SHARED
 from poem.experiments.document import Grid, Picture, Section, Text, to_markdown
 from poem.experiments.protocol import PROTOCOLS
 from poem.experiments.record import Record
-from poem.experiments.reproduce import sections_of
+from poem.experiments.reproduction import sections_of
 from poem.experiments.run import data_named
 from poem.experiments.spec import ITEMS
 

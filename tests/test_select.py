@@ -10,18 +10,18 @@ from easy_logs import FEW, SHORT, a_policy, best_of, easy, easy_log, logged_by, 
 from scipy import special, stats
 
 import poem
-from poem.arguments import splits_of
-from poem.certificate import Forecast
+from poem.certificates.certificate import Forecast
+from poem.compute.kernels import Threads
 from poem.errors import DegenerateWarning, InputError
 from poem.estimators import Estimate
-from poem.kernel import Threads
-from poem.learners import Learner, Recipe
-from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.held_out import held_out
-from poem.loss_models.linear import fit_linear, linear_strength
-from poem.loss_models.truth import HiddenTruth
+from poem.learning.arguments import splits_of
+from poem.learning.portfolio import Learner, Recipe
+from poem.learning.selection import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate, choose_likely
+from poem.models.bounded import bounded_error, fit_bounded
+from poem.models.held_out import held_out
+from poem.models.linear import fit_linear, linear_strength
+from poem.models.truth import HiddenTruth
 from poem.optimizers import Trace
-from poem.select import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate, choose_likely
 
 BOUNDS = (0, 1.1)
 
@@ -353,7 +353,7 @@ def test_a_fit_trains_and_judges_on_these_splits(by, monkeypatch):
         seen.extend(splits_of(*arguments, **options))
         return seen
 
-    monkeypatch.setattr(sys.modules["poem.fit"], "splits_of", spied)
+    monkeypatch.setattr(sys.modules["poem.learning.fitting"], "splits_of", spied)
     found = poem.fit(log, learners=FEW, seed=4, certify=False)
     assert [len(split.train) + len(split.held) for split in seen] == [180] * 5
     assert found.n_train == found.chosen.policy.training["n_train"] == len(seen[0].train)

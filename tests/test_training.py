@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 import poem
-from poem.calibrate import calibrate
-from poem.folds import folds_by_context
-from poem.kernel import Threads
-from poem.loss_models import held_out as held_out_rows
-from poem.loss_models.bounded import bounded_error, fit_bounded
-from poem.loss_models.held_out import held_out
-from poem.loss_models.logistic import Logistic
-from poem.loss_models.truth import HiddenTruth
-from poem.matrix import mean_square
-from poem.structures import structure_of
-from poem.training import FOLDS, Training
+from poem.compute.kernels import Threads
+from poem.compute.matrix import mean_square
+from poem.data.folds import folds_by_context
+from poem.evaluation.calibration import calibrate
+from poem.learning.training import FOLDS, Training
+from poem.models import held_out as held_out_rows
+from poem.models.bounded import bounded_error, fit_bounded
+from poem.models.held_out import held_out
+from poem.models.logistic import Logistic
+from poem.models.truth import HiddenTruth
 
 KINDS = ("labels", "classes", "classes of their own")
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -36,7 +35,7 @@ def a_log(kind, contexts=120, seed=0):
 
 def trained(log, **options):
     options = {"intercept": True, "calibration": calibrate(log, poem.IPS()), **options}
-    return Training(log, structure_of(log), **options)
+    return Training(log, log.structure, **options)
 
 
 @every_kind
@@ -65,7 +64,7 @@ def test_the_start_without_an_intercept_is_that_of_the_features(kind):
 @every_kind
 def test_the_start_prefers_what_has_a_low_loss(kind):
     log = a_log(kind, contexts=400)
-    policy = poem.Policy(structure_of(log), 8 * trained(log).direct, True, log.labels)
+    policy = poem.Policy(log.structure, 8 * trained(log).direct, True, log.labels)
     best = {"labels": log.X > 0, "classes": log.X.argmax(axis=1), "classes of their own": log.X.argmin(axis=1)}[kind]
     assert np.mean(policy.predict(log.X) == best) > 0.9
 

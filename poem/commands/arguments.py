@@ -15,11 +15,10 @@ from poem.errors import InputError, MismatchError, WriteError
 from poem.progress import Working, tell
 
 if TYPE_CHECKING:
-    from poem.features import Features
-    from poem.floor import FlooredPolicy
-    from poem.log import BanditLog
-    from poem.policy import Policy
-    from poem.readers.raw import RawLog, Roles
+    from poem.data import BanditLog
+    from poem.data.features import Features
+    from poem.policies import FlooredPolicy, Policy
+    from poem.readers import RawLog, Roles
 
 FORMATS = ("parquet", "csv", "jsonl", "svmlight", "vw", "dsjson", "obd")
 WIDTH = 78  # columns of a help text
@@ -249,7 +248,7 @@ def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | 
 
 def log_for(policy: "Policy | FlooredPolicy", path: Path, raw: "RawLog", options: argparse.Namespace) -> "BanditLog":
     """Return a log in the way that a policy's own log was read: its features and outputs."""
-    from poem.readers.checked import log_of
+    from poem.readers import log_of
 
     with working(options, "checking"):
         log = log_of(raw, features=recipe_of(policy), labels=policy.labels, missing=options.propensity == "estimate")
@@ -259,8 +258,7 @@ def log_for(policy: "Policy | FlooredPolicy", path: Path, raw: "RawLog", options
 
 def recipe_of(policy: "Policy | FlooredPolicy") -> "Features | None":
     """Return how raw columns become a policy's features; one that was learnt in Python may know their names only."""
-    from poem.features import Features
-    from poem.features.kinds import Numeric
+    from poem.data.features import Features, Numeric
 
     if policy.features is not None or policy.feature_names is None:
         found: Features | None = policy.features
@@ -287,7 +285,7 @@ def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
     """Return the log with estimated propensities if that was asked for, and say so."""
     if options.propensity != "estimate":
         return log
-    from poem.propensities import estimate_propensities
+    from poem.evaluation import estimate_propensities
 
     with working(options, "estimating propensities"):
         found = estimate_propensities(log)
@@ -297,7 +295,7 @@ def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
 
 def roles_of(policy: "Policy | FlooredPolicy") -> "Roles | None":
     """Return the columns of the log that a policy was learnt from, if its file says so."""
-    from poem.readers.parquet import roles_from
+    from poem.readers import roles_from
 
     content = plain(policy).training.get("columns")
     if not isinstance(content, dict):
@@ -310,7 +308,7 @@ def roles_of(policy: "Policy | FlooredPolicy") -> "Roles | None":
 
 def plain(policy: "Policy | FlooredPolicy") -> "Policy":
     """Return a policy without its floor."""
-    from poem.policy import Policy
+    from poem.policies import Policy
 
     return policy if isinstance(policy, Policy) else policy.policy
 

@@ -30,8 +30,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the log, and print what it is."""
-    from poem.readers import write_log
-    from poem.readers.checked import log_of
+    from poem.readers import log_of, write_log
 
     writable(options.out, ".parquet", ".pq", unlike=options.log)
     raw = read_raw_log(options)

@@ -25,11 +25,10 @@ from poem.commands.arguments import (
 )
 
 if TYPE_CHECKING:
+    from poem.data import BanditLog
     from poem.evaluation import Evaluation, Line
-    from poem.floor import FlooredPolicy
-    from poem.log import BanditLog
-    from poem.policy import Policy
-    from poem.readers.raw import RawLog
+    from poem.policies import FlooredPolicy, Policy
+    from poem.readers import RawLog
 
 SEEN = (
     "Answer: cannot be told: the policy was trained on this very log, and its estimates are too good. Pass another log."
@@ -76,8 +75,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table of estimates."""
-    from poem.evaluate import evaluate
-    from poem.policy import load_policy
+    from poem.evaluation import evaluate
+    from poem.policies import load_policy
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
@@ -107,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 def answer_of(found: "Evaluation") -> tuple[str, bool]:
     """Return the answer in words, and whether the policy is better by the headline estimator."""
-    from poem.intervals import ONLY_FOR
+    from poem.estimators import ONLY_FOR
 
     line = _headline(found, "policy")
     than = "what was logged" if found.against == "logged" else "the other one"
@@ -122,7 +121,7 @@ def answer_of(found: "Evaluation") -> tuple[str, bool]:
 
 def _doubted(found: "Evaluation", policy: str) -> bool:
     """Tell whether not to believe an interval; one that holds for any number of rows needs right propensities only."""
-    from poem.intervals import ONLY_FOR
+    from poem.estimators import ONLY_FOR
 
     diagnostics = found.diagnostics[policy]
     verdict = diagnostics["mean weight"].verdict if found.interval in ONLY_FOR else diagnostics.verdict
@@ -130,7 +129,7 @@ def _doubted(found: "Evaluation", policy: str) -> bool:
 
 
 def _headline(found: "Evaluation", policy: str) -> "Line":
-    from poem.intervals import ONLY_FOR
+    from poem.estimators import ONLY_FOR
 
     lines = {line.estimator: line for line in found.lines if line.policy == policy}
     first = (ONLY_FOR[found.interval], *HEADLINE) if found.interval in ONLY_FOR else HEADLINE
@@ -176,7 +175,7 @@ def as_seen(
         return other
     if log.y.ndim == 2:
         return Chooser(other, log_for(other, options.against, raw, options))
-    from poem.readers.checked import log_of
+    from poem.readers import log_of
 
     own = log_of(raw, features=recipe_of(other), labels=policy.labels, missing=True)
     check_recipe(other, options.against, own.features, raw.origin.name)

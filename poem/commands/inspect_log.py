@@ -16,8 +16,8 @@ from poem.commands.arguments import (
 )
 
 if TYPE_CHECKING:
-    from poem.log import BanditLog
-    from poem.readers.raw import RawLog
+    from poem.data import BanditLog
+    from poem.readers import RawLog
 
 
 def add(commands: Any) -> None:
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the health of a log."""
     from poem.health import inspect
-    from poem.readers.checked import log_of
+    from poem.readers import log_of
 
     raw = read_raw_log(options)
     encoding = encoding_of(options, raw)

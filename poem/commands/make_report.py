@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, and print where it is."""
-    from poem.policy import load_policy
+    from poem.policies import load_policy
     from poem.report import write_report
 
     writable(options.out, ".html", ".htm")

@@ -24,10 +24,9 @@ from poem.errors import InputError
 
 if TYPE_CHECKING:
     from poem.arrays import AnyArray
-    from poem.floor import FlooredPolicy
-    from poem.matrix import Matrix
-    from poem.policy import Policy
-    from poem.readers.raw import RawLog
+    from poem.compute import Matrix
+    from poem.policies import FlooredPolicy, Policy
+    from poem.readers import RawLog
 
 KINDS = (".csv", ".jsonl", ".parquet")
 NEARLY_SURE = -0.01  # the logarithm of a propensity of 0.99
@@ -69,7 +68,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one decision for each context."""
-    from poem.policy import load_policy
+    from poem.policies import load_policy
     from poem.readers import read_contexts
 
     if not options.sample and (options.seed is not None or options.floor is not None):
@@ -120,14 +119,14 @@ def contexts_of(raw: "RawLog", policy: "Policy | FlooredPolicy", path: Path) -> 
     if raw.table.num_rows == 0:
         raise InputError(f"{raw.origin.name} has no rows. Pass at least one context.")
     if raw.about.encoded and raw.features is not None:
-        from poem.readers.checked import contexts_by_row
+        from poem.readers import contexts_by_row
 
         check_recipe(policy, path, raw.about.recipe, raw.origin.name)
         return contexts_by_row(raw, raw.features)
     recipe = recipe_of(policy)
     if recipe is not None:
         return recipe.transform(raw.table, raw.origin.place)
-    from poem.matrix import as_matrix
+    from poem.compute import as_matrix
 
     return as_matrix(raw.table.select(list(raw.roles.context)))[0]
 
@@ -162,7 +161,7 @@ def _names(policy: "Policy | FlooredPolicy", sampled: bool) -> tuple[str, str]:
 
 def _contexts_alone(raw: "RawLog", policy: "Policy | FlooredPolicy", new: set[str]) -> Any:
     """Return the table without what was decided before and what came of it: it would be taken for features."""
-    from poem.readers.raw import INDEXES
+    from poem.readers import INDEXES
 
     needed = set(() if policy.features is None else policy.features.columns)
     clash = sorted(needed & new)
@@ -223,7 +222,7 @@ def _write(table: Any, options: argparse.Namespace) -> None:
 
 
 def _has_lists(table: Any) -> bool:
-    from poem.arrow import is_list
+    from poem.files import is_list
 
     return any(is_list(field.type) for field in table.schema)
 

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the demo, and print its table."""
-    from poem.demo import draw, format_table, run_demo
+    from poem.experiments import draw, format_table, run_demo
 
     options.out.mkdir(parents=True, exist_ok=True)
     demo = run_demo(seed=options.seed, n_jobs=options.jobs, progress=not options.quiet)

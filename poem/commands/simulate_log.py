@@ -19,8 +19,8 @@ from poem.errors import InputError
 
 if TYPE_CHECKING:
     from poem.arrays import AnyArray
-    from poem.features import Features
-    from poem.matrix import Matrix
+    from poem.compute import Matrix
+    from poem.data.features import Features
 
 
 def add(commands: Any) -> None:
@@ -70,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
 
     import numpy as np
 
+    from poem.policies import logging_policy
     from poem.readers import write_log
-    from poem.simulate import simulate
-    from poem.supervised import logging_policy
+    from poem.simulation import simulate
 
     writable(options.out, ".parquet", ".pq", unlike=Path(options.data))
     if options.policy is not None:
@@ -97,8 +97,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _labelled(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features | None]":
     """Return contexts, true outputs, and how contexts are made of raw columns if they are."""
-    from poem.datasets import CATALOG, load_dataset, read_libsvm
-    from poem.readers.detect import suffix_format
+    from poem.readers import suffix_format
+    from poem.simulation import CATALOG, load_dataset, read_libsvm
 
     if options.label is not None:
         return _from_table(options)
@@ -119,9 +119,8 @@ def _labelled(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features 
 def _from_table(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features]":
     import numpy as np
 
-    from poem.features import Features
-    from poem.readers import read_raw
-    from poem.readers.checked import outputs_of
+    from poem.data.features import Features
+    from poem.readers import outputs_of, read_raw
 
     raw = read_raw(Path(options.data), {"output": options.label}, progress=not options.quiet)
     if raw.table.num_rows == 0:

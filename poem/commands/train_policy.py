@@ -28,11 +28,10 @@ from poem.commands.arguments import (
 from poem.errors import InputError
 
 if TYPE_CHECKING:
-    from poem.floor import FlooredPolicy
-    from poem.log import BanditLog
-    from poem.policy import Policy
-    from poem.readers.raw import RawLog
-    from poem.result import Fit
+    from poem.data import BanditLog
+    from poem.learning import Fit
+    from poem.policies import FlooredPolicy, Policy
+    from poem.readers import RawLog
 
 LEARNERS = ("auto", "ips", "poem", "norm-poem", "direct", "dr", "ix", "ls")
 
@@ -113,9 +112,9 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
-    from poem.fit import fit
-    from poem.policy import Policy, load_policy
-    from poem.readers.checked import log_of
+    from poem.learning import fit
+    from poem.policies import Policy, load_policy
+    from poem.readers import log_of
 
     writable(options.out, unlike=options.log)
     start = None if options.start is None else load_policy(options.start)
@@ -165,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _refuse_unfit(log: "BanditLog", options: argparse.Namespace) -> None:
     """Raise for a log that poem inspect calls unfit: wrong propensities make a gain of nothing."""
-    from poem.calibrate import check_learnable
+    from poem.evaluation import check_learnable
     from poem.health import inspect
 
     check_learnable(log, options.force)

@@ -23,8 +23,8 @@ from poem.commands.evaluate_policy import was_trained_on
 from poem.errors import InputError
 
 if TYPE_CHECKING:
-    from poem.gate import Gate, Look
-    from poem.log import BanditLog
+    from poem.data import BanditLog
+    from poem.evaluation import Gate, Look
 
 LOOKS = 10
 
@@ -59,8 +59,8 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the looks and the answer."""
-    from poem.gate import Gate
-    from poem.policy import load_policy
+    from poem.evaluation import Gate
+    from poem.policies import load_policy
 
     policy = load_policy(options.policy)
     if options.propensity == "estimate":

@@ -1,11 +1,37 @@
 """What a policy would have cost: one estimator a file."""
 
-from poem.estimators.base import Estimate, Estimator, Rows, Weighted
+from poem.estimators.base import (
+    LARGEST_LOG_RATIO,
+    Estimate,
+    Estimator,
+    Rows,
+    Terms,
+    UnitSums,
+    Weighted,
+    effective_number,
+    standard_error,
+)
+from poem.estimators.betting import Bets, Capital, best_share, growth, log_capital, lower_bound
 from poem.estimators.direct import DirectMethod
 from poem.estimators.doubly_robust import DoublyRobust
 from poem.estimators.implicit_exploration import ImplicitExploration
+from poem.estimators.intervals import (
+    FLOORED,
+    METHODS,
+    ONLY_FOR,
+    Method,
+    Replicates,
+    bca,
+    bernstein,
+    bootstrap,
+    check_level,
+    clopper_pearson,
+    least_mean,
+    normal,
+    student,
+)
 from poem.estimators.ips import IPS
-from poem.estimators.objective import MeanObjective, Objective
+from poem.estimators.objective import MeanObjective, Objective, Point
 from poem.estimators.self_normalised_dr import SelfNormalisedDR
 from poem.estimators.shrinkage import ShrinkageDR
 from poem.estimators.smoothing import LogSmoothing
@@ -13,8 +39,14 @@ from poem.estimators.snips import SNIPS
 from poem.estimators.switch import SwitchDR
 
 __all__ = [
+    "FLOORED",
     "IPS",
+    "LARGEST_LOG_RATIO",
+    "METHODS",
+    "ONLY_FOR",
     "SNIPS",
+    "Bets",
+    "Capital",
     "DirectMethod",
     "DoublyRobust",
     "Estimate",
@@ -22,10 +54,29 @@ __all__ = [
     "ImplicitExploration",
     "LogSmoothing",
     "MeanObjective",
+    "Method",
     "Objective",
+    "Point",
+    "Replicates",
     "Rows",
     "SelfNormalisedDR",
     "ShrinkageDR",
     "SwitchDR",
+    "Terms",
+    "UnitSums",
     "Weighted",
+    "bca",
+    "bernstein",
+    "best_share",
+    "bootstrap",
+    "check_level",
+    "clopper_pearson",
+    "effective_number",
+    "growth",
+    "least_mean",
+    "log_capital",
+    "lower_bound",
+    "normal",
+    "standard_error",
+    "student",
 ]

@@ -7,7 +7,7 @@ from poem.errors import InputError
 from poem.estimators import IPS, Objective
 from poem.experiments.release import ReleaseIPS
 from poem.optimizers import LBFGS, AdaGrad
-from poem.supervised import Unseen
+from poem.policies import Unseen
 
 
 @dataclass(frozen=True)

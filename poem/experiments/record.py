@@ -8,12 +8,12 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from poem.datasets import Dataset
 from poem.errors import DatasetError
 from poem.experiments.protocol import Protocol
 from poem.experiments.run import SKYLINE_C, Result
 from poem.experiments.spec import Run
-from poem.fit import MULTIPLIERS
+from poem.learning import MULTIPLIERS
+from poem.simulation import Dataset
 from poem.version import VERSION
 
 COLUMNS = tuple(field.name for field in fields(Result))

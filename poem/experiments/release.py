@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.estimators import IPS
-from poem.estimators.objective import Point
+from poem.estimators import IPS, Point
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from poem.arrays import AnyArray
-from poem.datasets import Dataset, load_dataset
+from poem.compute import Matrix
+from poem.data import BanditLog
 from poem.estimators import IPS
 from poem.experiments.protocol import Protocol
 from poem.experiments.spec import Logging, Run
-from poem.fit import fit, warm_up
-from poem.log import BanditLog
-from poem.matrix import Matrix
-from poem.policy import CERTAIN, Policy
-from poem.simulate import simulate
+from poem.learning import fit, warm_up
+from poem.policies import CERTAIN, Policy, logging_policy, supervised
+from poem.simulation import Dataset, load_dataset, simulate
 from poem.structures import MultiLabel
-from poem.supervised import logging_policy, supervised
 from poem.version import VERSION
 
 SKYLINE_C = tuple(10.0**power for power in range(-2, 3))

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from poem.datasets import CATALOG
 from poem.experiments.protocol import Protocol
+from poem.simulation import CATALOG
 
 FROM_LABELS = ("no label", "uniform", "CRF")
 FROM_LOG = ("h0", "IPS(B)", "POEM(B)", "IPS(S)", "POEM(S)")

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.datasets import Dataset
 from poem.experiments import paper
 from poem.experiments.document import Grid, Section, Text
 from poem.experiments.run import Result
 from poem.experiments.spec import FROM_LOG, Logging
 from poem.experiments.summary import Measure, PairedTest, Results, paired_test
-from poem.fit import MULTIPLIERS
+from poem.learning import MULTIPLIERS
+from poem.simulation import Dataset
 
 TITLES = {"scene": "Scene", "yeast": "Yeast", "tmc": "TMC", "lyrl": "LYRL"}
 LEARNT = FROM_LOG[1:]

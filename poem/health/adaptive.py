@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from poem.adaptive import Adaptation, adapts
+from poem.certificates import Adaptation, adapts
 from poem.health.facts import Facts
 from poem.health.finding import Finding, p_value
 

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
-from poem.arrow import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
+from poem.data.features import Features
 from poem.errors import ReadError
-from poem.features import Features
+from poem.files import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
 from poem.health.finding import Finding, Topic, Verdict, counted, percent
-from poem.outputs import Labels
-from poem.readers.checked import times_of
-from poem.readers.raw import RawLog
+from poem.readers import RawLog, times_of
+from poem.structures import Labels
 
 SOME_BAD = 0.01  # the share of broken rows above which they are no accident of a few
 

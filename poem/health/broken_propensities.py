@@ -8,8 +8,8 @@ from poem.arrays import FloatArray
 from poem.errors import ReadError
 from poem.health.broken import MEND, Sound
 from poem.health.finding import Verdict
-from poem.outputs import Labels
-from poem.readers.checked import SUM_OFF, distributions, looks_like
+from poem.readers import SUM_OFF, distributions, looks_like
+from poem.structures import Labels
 
 AGREES = 1e-3  # how far apart, relatively, a propensity and its distribution may be: rounding
 ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.arrow import Column, is_list, is_number, is_text
-from poem.bound import MIN_ROWS
+from poem.certificates import extremes, heavy_tail
+from poem.compute import is_sparse
+from poem.evaluation import MIN_ROWS
+from poem.files import Column, is_list, is_number, is_text
 from poem.health.facts import Facts
 from poem.health.finding import SPACE, Finding, Verdict, counted, listed, percent, shortened
-from poem.matrix import is_sparse
-from poem.readers.raw import RawLog
-from poem.tails import extremes, heavy_tail
+from poem.readers import RawLog
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
 COMMON = 0.01  # the share of rows from which a loss is worth naming

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse.linalg import lsqr
 
-from poem.adaptive import unexplained
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from poem.certificates import unexplained
+from poem.compute import compact, is_sparse
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import Finding, Verdict, counted, percent
-from poem.matrix import compact, is_sparse
 
 MANY_EQUAL = 0.01  # the share of rows above which duplicates are no accident
 SURELY = 4.0  # standard errors above what chance explains

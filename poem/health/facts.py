@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from poem.arrow import row_place
-from poem.log import BanditLog
-from poem.matrix import Matrix, is_sparse
+from poem.compute import Matrix, is_sparse
+from poem.data import BanditLog
+from poem.files import row_place
 
 FEW_LABELS = 4  # up to which all label sets are counted as outputs: 2⁴ = 16
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multipliers of splitmix64, which spread bits well

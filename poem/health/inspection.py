@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from poem.data import BanditLog
+from poem.data.features import Features
 from poem.errors import InputError
-from poem.features import Features
 from poem.health import adaptive, contents, dependence, distribution, drift, power, propensities, support
 from poem.health.facts import Facts
 from poem.health.finding import TOPICS, Finding, Health
 from poem.health.sound import SoundLog, sound_log
-from poem.log import BanditLog
-from poem.readers.raw import RawLog
+from poem.readers import RawLog
 
 
 def inspect(

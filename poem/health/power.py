@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.calibrate import calibrate, check_learnable
 from poem.errors import LearningError, LogError
-from poem.estimators import IPS
-from poem.estimators.base import Terms, effective_number, standard_error
+from poem.estimators import IPS, Terms, effective_number, standard_error
+from poem.evaluation import calibrate, check_learnable
 from poem.health.facts import Facts, mixed, numbered
 from poem.health.finding import SPACE, Finding, Verdict, percent
 

@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray
-from poem.arrow import Table
+from poem.data import BanditLog
+from poem.data.features import Features
 from poem.errors import LogError, ReadError
-from poem.features import Features
+from poem.files import Table
 from poem.health.broken import Sound, check_contexts, check_losses, check_outputs, check_who_and_when
 from poem.health.broken_propensities import check_propensities
 from poem.health.finding import Finding
-from poem.log import BanditLog
-from poem.outputs import Labels
-from poem.readers.checked import log_of
-from poem.readers.raw import RawLog, check_roles
+from poem.readers import RawLog, check_roles, log_of
+from poem.structures import Labels
 
 
 @dataclass(frozen=True)

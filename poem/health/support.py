@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.compute import compact, is_sparse
+from poem.data import BanditLog
 from poem.health.facts import Facts
 from poem.health.finding import Finding, percent
-from poem.log import BanditLog
-from poem.matrix import compact, is_sparse
 
 SURE = 0.99  # a propensity from which a choice counts as no choice
 CERTAIN = -1e-9  # log p above which p is 1

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import FloatArray, IntArray
+from poem.compute import kernel
 from poem.errors import InputError
-from poem.kernel import kernel
 from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows, Trace, check_counts, start_of
 
 

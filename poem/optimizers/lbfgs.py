@@ -12,8 +12,8 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray
+from poem.compute import kernel
 from poem.errors import InputError
-from poem.kernel import kernel
 from poem.optimizers.base import OnStep, Optimizer, Smooth, Trace, check_counts, start_of
 from poem.optimizers.line_search import search
 

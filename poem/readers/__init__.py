@@ -1,5 +1,28 @@
 """Files and data frames of any common kind → BanditLog."""
 
+from poem.readers.checked import SUM_OFF, contexts_by_row, distributions, log_of, looks_like, outputs_of, times_of
+from poem.readers.detect import suffix_format
+from poem.readers.parquet import roles_from
+from poem.readers.raw import INDEXES, RawLog, Roles, check_roles
 from poem.readers.read import FORMATS, read_contexts, read_log, read_raw, write_log
 
-__all__ = ["FORMATS", "read_contexts", "read_log", "read_raw", "write_log"]
+__all__ = [
+    "FORMATS",
+    "INDEXES",
+    "SUM_OFF",
+    "RawLog",
+    "Roles",
+    "check_roles",
+    "contexts_by_row",
+    "distributions",
+    "log_of",
+    "looks_like",
+    "outputs_of",
+    "read_contexts",
+    "read_log",
+    "read_raw",
+    "roles_from",
+    "suffix_format",
+    "times_of",
+    "write_log",
+]

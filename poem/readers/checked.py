@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.arrow import (
+from poem.compute import Matrix
+from poem.data import BanditLog
+from poem.data.features import Features
+from poem.errors import InputError, LogError, ReadError
+from poem.files import (
     EXACT,
     Column,
     coded,
@@ -23,12 +27,8 @@ from poem.arrow import (
     numbers_of,
     strings,
 )
-from poem.errors import InputError, LogError, ReadError
-from poem.features import Features
-from poem.log import BanditLog
-from poem.matrix import Matrix
-from poem.outputs import Labels
 from poem.readers.raw import RawLog, check_roles
+from poem.structures import Labels
 
 SUM_OFF = 1e-3  # how far from 1 the probabilities of all candidates may add up
 MOST_CELLS = 1 << 32  # rows × labels, or characters

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from poem.arrow import Table, is_text, is_utf8
 from poem.errors import InputError, ReadError
-from poem.files import compression_of, content_of
+from poem.files import Table, compression_of, content_of, is_text, is_utf8
 
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end

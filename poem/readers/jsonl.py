@@ -10,9 +10,8 @@ import numpy as np
 from numba import njit
 
 from poem.arrays import frozen
-from poem.arrow import Table
 from poem.errors import ReadError
-from poem.files import content_of
+from poem.files import Table, content_of
 from poem.readers.lines import with_lines
 
 BLOCK, LARGEST_BLOCK = 1 << 20, 2**31 - 1

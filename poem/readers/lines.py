@@ -1,6 +1,6 @@
 """How many lines a file has: only where each of them is one row can a row be named by its line."""
 
-from poem.arrow import Table
+from poem.files import Table
 
 KEY = b"poem.lines"
 

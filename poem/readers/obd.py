@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from poem.arrow import Table, coded, column_of
 from poem.errors import ReadError
+from poem.files import Table, coded, column_of
 from poem.readers import csv
 from poem.readers.raw import Roles
 

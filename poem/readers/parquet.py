@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray
-from poem.arrow import Column, Table
+from poem.compute import is_sparse
+from poem.data import BanditLog
+from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
-from poem.features import Features
-from poem.features.kinds import Sparse, Vector
-from poem.files import compression_of, content_of, whole_file
-from poem.log import BanditLog
-from poem.matrix import is_sparse
-from poem.outputs import Labels
+from poem.files import Column, Table, compression_of, content_of, whole_file
 from poem.readers.raw import UNITS, About, Origin, RawLog, Roles
+from poem.structures import Labels
 
 KEY, VERSION = b"poem", 1
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time

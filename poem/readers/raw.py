@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from poem.arrays import AnyArray
-from poem.arrow import Table, did_you_mean, shown
+from poem.data.features import Features
 from poem.errors import InputError, ReadError
-from poem.features import Features
-from poem.outputs import Labels
+from poem.files import Table, did_you_mean, shown
+from poem.structures import Labels
 
 Unit = Literal["probability", "percent", "log"]
 UNITS: tuple[Unit, ...] = ("probability", "percent", "log")

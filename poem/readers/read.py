@@ -9,18 +9,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from poem.arrow import Table, as_table, check_text, plain_table, shown
+from poem.data import BanditLog
+from poem.data.features import HASH_SIZE, Features
 from poem.errors import InputError, ReadError
-from poem.features import HASH_SIZE, Features
-from poem.files import content_of
-from poem.log import BanditLog
-from poem.outputs import Labels
+from poem.files import Table, as_table, check_text, content_of, plain_table, shown
 from poem.progress import Progress
 from poem.readers import csv, jsonl, obd, parquet, svmlight
 from poem.readers.checked import log_of, whole_numbers
 from poem.readers.detect import common_format, files_of
 from poem.readers.lines import is_by_line, with_lines
 from poem.readers.raw import Origin, RawLog, Roles, Unit, assign, check_names
+from poem.structures import Labels
 
 NO_ROLES = Roles()
 SAMPLED = Roles(output=("action",), loss="cost", propensity="probability")
@@ -41,7 +40,7 @@ class Format:
 
 
 def _read_vw(path: Path) -> Table:
-    from poem.readers.vw import read_vw  # its kernels are loaded only when they are needed
+    from poem.readers.vw import read_vw
 
     content = content_of(path)
     return with_lines(read_vw(content, path.name), content)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from poem.arrow import Table
 from poem.errors import ReadError
-from poem.files import COMPRESSED, content_of, plain_name
+from poem.files import COMPRESSED, Table, content_of, plain_name
 from poem.readers.lines import with_lines
 
 BESIDE = (".csv", ".tsv", ".parquet", ".jsonl")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.kernel import exact_kernel
+from poem.compute import exact_kernel
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _QUOTE, _PLUS, _MINUS, _POINT = 9, 10, 13, 32, 39, 43, 45, 46
 _ZERO, _NINE, _COLON, _BRACKET, _CARET, _END_BRACKET, _BAR = 48, 57, 58, 91, 94, 93, 124

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from poem.data import BanditLog
 from poem.files import write_whole
-from poem.log import BanditLog
 from poem.report.changes import AnyPolicy
 from poem.report.content import Content, describe
 from poem.report.page import page_of

@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from poem.floor import FlooredPolicy
-from poem.log import BanditLog
-from poem.matrix import is_sparse
-from poem.policy import Policy
+from poem.compute import is_sparse
+from poem.data import BanditLog
+from poem.policies import FlooredPolicy, Policy
 
 AnyPolicy = Policy | FlooredPolicy
 

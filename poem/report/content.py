@@ -6,19 +6,12 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.calibrate import clip_for
-from poem.diagnostics import Finding
+from poem.compute import OneBlasThread, Threads, count_threads
+from poem.data import BanditLog
 from poem.errors import InputError
-from poem.estimators import IPS
-from poem.estimators.base import LARGEST_LOG_RATIO
-from poem.evaluate import evaluate
-from poem.evaluation import Evaluation, Line
-from poem.floor import FlooredPolicy
-from poem.judged import NO_POLICY, Judged, judge_all
-from poem.kernel import OneBlasThread, Threads, count_threads
-from poem.log import BanditLog
-from poem.model_values import Model, expectations, model_for
-from poem.policy import Policy
+from poem.estimators import IPS, LARGEST_LOG_RATIO
+from poem.evaluation import Evaluation, Finding, Line, Model, clip_for, evaluate, expectations, model_for
+from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all
 from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
 from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
 from poem.report.wording import Decimals

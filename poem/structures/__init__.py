@@ -2,20 +2,30 @@
 
 from typing import Any
 
+from poem.arrays import AnyArray
 from poem.errors import PolicyFileError
-from poem.log import BanditLog
 from poem.structures.base import Structure
+from poem.structures.labels import Labels, decode, encode
 from poem.structures.multiclass import MultiClass
 from poem.structures.multilabel import MultiLabel
 
-__all__ = ["MultiClass", "MultiLabel", "Structure", "structure_from_name", "structure_of"]
+__all__ = [
+    "Labels",
+    "MultiClass",
+    "MultiLabel",
+    "Structure",
+    "decode",
+    "encode",
+    "inferred_structure",
+    "structure_from_name",
+]
 
 _KINDS: dict[str, Any] = {kind.name: kind for kind in (MultiLabel, MultiClass)}
 
 
-def structure_of(log: BanditLog) -> Structure:
-    """Infer the structure from y: (n, q) of 0/1 is MultiLabel, (n,) is MultiClass."""
-    return MultiLabel(len(log.labels)) if log.y.ndim == 2 else MultiClass(len(log.labels))
+def inferred_structure(y: AnyArray, labels: Labels) -> Structure:
+    """Infer the structure from codes: (n, q) of 0/1 is MultiLabel, (n,) is MultiClass."""
+    return MultiLabel(len(labels)) if y.ndim == 2 else MultiClass(len(labels))
 
 
 def structure_from_name(name: str, n_scores: int) -> Structure:

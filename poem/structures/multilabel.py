@@ -7,8 +7,7 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.exponential import exp_down
-from poem.kernel import inlined, kernel
+from poem.compute import exp_down, inlined, kernel
 from poem.structures.base import Structure
 
 FACTORS = 512  # as many factors in [1, 2] can be multiplied before the logarithm without overflow

@@ -1,0 +1,29 @@
+"""What can be claimed of a policy: betting on paired terms, and when not to."""
+
+from poem.certificates.adaptive import Adaptation, adapts, unexplained
+from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
+from poem.certificates.logger import LoggerModel, known_logger, logger_model
+from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
+from poem.certificates.tails import extremes, heavy_tail, pareto_k
+
+__all__ = [
+    "CAPS",
+    "Adaptation",
+    "Certificate",
+    "Control",
+    "Evidence",
+    "Forecast",
+    "LoggerModel",
+    "adapts",
+    "can_control",
+    "extremes",
+    "finite",
+    "forecast",
+    "heavy_tail",
+    "known_logger",
+    "logger_model",
+    "paired_terms",
+    "pareto_k",
+    "ratios",
+    "unexplained",
+]

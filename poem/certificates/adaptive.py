@@ -1,0 +1,261 @@
+"""Did the logging policy learn while it logged? Propensities that change with time, and that follow past rewards.
+
+A policy that does not learn gives the same context and output the same propensity, whatever happened before. Let e and
+ρ be what the context and the output leave unexplained of log p and of the reward. Without learning, e goes with the ρ
+of earlier rows as much as with the ρ of later rows. A policy that learns knows the past and not the future:
+
+    D = Σᵢ eᵢ wᵢ (Σ over earlier rows j of k(i, j)·ρⱼ) − the same with later rows,
+
+where k(i, j) = (1[yᵢ = yⱼ] − 1/K)·(1 + x̃ᵢ·x̃ⱼ) says how much row j tells about the decision of row i. D is linear in ρ,
+D = Σⱼ cⱼρⱼ, and changes its sign if time runs backwards: its mean is 0 for every policy that does not learn, however
+poorly e and ρ are modelled.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse, special
+
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.compute import Matrix, compact, is_sparse
+from poem.data import BanditLog
+
+LEAST_ROWS = 100  # below which nothing can be told
+MOST_ROWS = 100_000  # the earliest rows, which are enough
+MOST_FEATURES = 8  # that stand for the context
+ROWS_PER_FEATURE = 20  # of each output
+FOLLOWS = 0.01  # how often a policy that does not learn may be called one that does …
+CHANGES = 0.005  # … and one that does not change, one that changes
+FLAT = 1e-6  # a spread of log p that is rounding
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """Whether the logging policy changed while it logged.
+
+    Attributes
+    ----------
+    changes : bool
+        Propensities for the same context and output change with time.
+    follows_rewards : bool
+        They agree with earlier rewards more than with later ones: the logger learnt.
+    p_value : float
+        How often a policy that does not learn looks at least as much as if it did.
+    timed : bool
+        Whether the log has times; if not, its rows are taken to be in order.
+    """
+
+    changes: bool
+    follows_rewards: bool
+    p_value: float
+    timed: bool
+
+
+def adapts(log: BanditLog) -> Adaptation:
+    """Test whether propensities change with time, and whether they follow past rewards.
+
+    Only logged propensities of classes are tested, in the earliest MOST_ROWS rows.
+    """
+    timed = log.time is not None and bool(log.time.min() < log.time.max())
+    nothing = Adaptation(False, False, 1.0, timed)
+    if len(log) < LEAST_ROWS or log.propensities != "logged" or log.y.ndim == 2:
+        return nothing
+    order = np.argsort(log.time, kind="stable") if timed and log.time is not None else np.arange(len(log))
+    rows = _Rows.of(log, order[:MOST_ROWS])
+    if rows is None:
+        return nothing
+    p_value = _follows(rows)
+    follows = p_value < FOLLOWS
+    return Adaptation(follows or _changes(rows) < CHANGES, follows, p_value, timed)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows in the order of time.
+
+    ``log_p`` is what the context and the output leave unexplained of log p, ``noise`` what they leave of the reward,
+    and ``reward`` the whole reward less its mean.
+    ``features`` are 1 and some features of the context, ``counts`` the rows of each output.
+    """
+
+    log_p: FloatArray
+    noise: FloatArray
+    reward: FloatArray
+    code: IntArray
+    counts: IntArray
+    unit: IntArray
+    features: FloatArray
+
+    @staticmethod
+    def of(log: BanditLog, order: IntArray) -> "_Rows | None":
+        """Prepare the rows; None if log p or the reward has nothing left to test."""
+        code = np.unique(log.y[order], return_inverse=True)[1].astype(np.int64)
+        log_p, reward = log.log_propensity[order], 0.0 - log.loss[order]
+        counts = np.bincount(code).astype(np.int64)
+        features = _features(log.X[log.context[order]], code, log_p, len(code) // (ROWS_PER_FEATURE * len(counts)))
+        left, noise = (_left_over(values, code, counts, features) for values in (log_p, reward))
+        size = float(np.abs(reward).max())
+        if len(counts) < 2 or left.std() < FLAT or not np.isfinite(size) or noise.std() <= FLAT * size:
+            return None
+        return _Rows(left, noise, reward - reward.mean(), code, counts, log.units()[order], features)
+
+
+# ---- what the context and the output explain --------------------------------------------------------
+
+
+def unexplained(X: Matrix, code: IntArray, values: FloatArray) -> FloatArray:
+    """Return what is left of values after a linear function of the most telling features, one for each output.
+
+    ``code`` numbers the outputs that occur from 0.
+    """
+    counts = np.bincount(code).astype(np.int64)
+    features = _features(X, code, values, len(code) // (ROWS_PER_FEATURE * len(counts)))
+    return _left_over(values, code, counts, features)
+
+
+def _features(X: Matrix, code: IntArray, target: FloatArray, most: int) -> FloatArray:
+    """Return 1 and the features, standardised, that go most with the target among the rows of an output."""
+    _, X = compact(X)
+    columns = _telling(X, code, target)[: min(most, MOST_FEATURES)]
+    values = X[:, columns].toarray() if is_sparse(X) else X[:, columns]
+    spread = values.std(axis=0)
+    there = spread > 1e-12
+    values = (values[:, there] - values[:, there].mean(axis=0)) / spread[there]
+    return np.column_stack([np.ones(len(code)), values])
+
+
+def _telling(X: Matrix, code: IntArray, target: FloatArray) -> IntArray:
+    """Return the columns of X that vary, from the one that goes most with the target among the rows of an output."""
+    n = X.shape[0]
+    outputs = sparse.csr_array((np.ones(n), (code, np.arange(n))))
+    counts = np.bincount(code)
+    centred = outputs * (target - (outputs @ target / counts)[code])
+    mean = np.asarray(X.sum(axis=0)).ravel() / n
+    squares = np.asarray((X * X).sum(axis=0)).ravel() / n - mean**2
+    together = centred @ X
+    together = together.toarray() if is_sparse(together) else together
+    score = (together**2 / counts[:, None]).sum(axis=0) / np.maximum(squares, 1e-300)
+    score[squares <= 1e-12 * (squares + mean**2)] = -1.0
+    return np.argsort(-score, kind="stable")[: int((score >= 0.0).sum())]
+
+
+def _left_over(values: FloatArray, code: IntArray, counts: IntArray, features: FloatArray) -> FloatArray:
+    """Return what a linear function of the context, one for each output, does not explain."""
+    left = np.empty(len(values))
+    ridge = np.full(features.shape[1], 1.0)
+    ridge[0] = 1e-9
+    for rows in np.split(np.argsort(code, kind="stable"), np.cumsum(counts)[:-1]):
+        F = features[rows]
+        left[rows] = values[rows] - F @ np.linalg.solve(F.T @ F + np.diag(ridge), F.T @ values[rows])
+    return left
+
+
+# ---- the tests --------------------------------------------------------------------------------------
+
+
+def _follows(rows: _Rows) -> float:
+    """Return how often D is so large if nothing is learnt: of four versions the least likely (Bonferroni)."""
+    contexts = (rows.features[:, :1], rows.features)[: rows.features.shape[1]]
+    p_values = [p for features in contexts for p in _two_tails(rows, features)]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def _two_tails(rows: _Rows, features: FloatArray) -> tuple[float, float]:
+    """Return the p-values of D with the reward's noise and with the whole reward.
+
+    Noise does not depend on log p: then the variance of D = Σ cⱼρⱼ is Σ cⱼ²ρⱼ². The whole reward does, under any good
+    policy. Then the variance is at most the sum of the squares of what D loses with each row (Efron and Stein): what
+    the row tells others, cⱼρⱼ, and what it is told.
+    """
+    pairs = _Pairs.of(rows, features)
+    told = pairs.told()
+    noise = np.bincount(rows.unit, told * rows.noise)
+    whole = np.bincount(rows.unit, told * rows.reward)
+    lost = whole + np.bincount(rows.unit, rows.log_p * pairs.heard())
+    return _upper_tail(noise.sum(), noise), _upper_tail(whole.sum(), lost)
+
+
+def _upper_tail(total: float, terms: AnyArray) -> float:
+    size = float(np.sqrt(terms @ terms))
+    return float(special.ndtr(-total / size)) if size > 0.0 else 1.0
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of rows of D: what each row tells all others, and what it is told by them."""
+
+    rows: _Rows
+    features: FloatArray
+    by_output: IntArray
+    rank: FloatArray
+
+    @staticmethod
+    def of(rows: _Rows, features: FloatArray) -> "_Pairs":
+        """Count the earlier rows of each row's output."""
+        by_output = np.argsort(rows.code, kind="stable")
+        rank = np.empty(len(rows.code))
+        rank[by_output] = np.arange(len(rank)) - np.repeat(np.cumsum(rows.counts) - rows.counts, rows.counts)
+        return _Pairs(rows, features, by_output, rank)
+
+    def told(self) -> FloatArray:
+        """Return c: what each row tells later rows, less what it tells earlier ones."""
+        past, future = self._weights()
+        later, _ = self._sums(past * self.rows.log_p)
+        _, earlier = self._sums(future * self.rows.log_p)
+        return later - earlier
+
+    def heard(self) -> FloatArray:
+        """Return what each row is told by earlier rows, less what it is told by later ones."""
+        past, future = self._weights()
+        later, earlier = self._sums(self.rows.reward)
+        return past * earlier - future * later
+
+    def _weights(self) -> tuple[FloatArray, FloatArray]:
+        """Return 1/√(1 + rows of the same output before, and after)."""
+        after = self.rows.counts[self.rows.code] - 1.0 - self.rank
+        return 1.0 / np.sqrt(1.0 + self.rank), 1.0 / np.sqrt(1.0 + after)
+
+    def _sums(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Σ k(i, j)·valueᵢ over all rows i after j, and over all before."""
+        counts = self.rows.counts
+        weighted = values[:, None] * self.features
+        every = weighted.sum(axis=0) - weighted
+        until = np.cumsum(weighted, axis=0) - weighted
+        sums = np.cumsum(weighted[self.by_output], axis=0)
+        ends = sums[np.cumsum(counts) - 1]
+        begins = np.concatenate([np.zeros((1, sums.shape[1])), ends[:-1]])
+        of_output = (ends - begins)[self.rows.code] - weighted
+        same = np.empty_like(weighted)
+        same[self.by_output] = sums - np.repeat(begins, counts, axis=0)
+        same -= weighted
+        before, both = same - until / len(counts), of_output - every / len(counts)
+        return self._along(both - before), self._along(before)
+
+    def _along(self, sums: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("ij,ij->i", self.features, sums))
+
+
+def _changes(rows: _Rows) -> float:
+    """Return how often log p goes so much with time if nothing changes.
+
+    For each output and feature f, Σ e·f·(time − mean time) has the mean 0; the least likely one counts (Bonferroni).
+    """
+    n, width = rows.features.shape
+    rank = np.arange(n) / n
+    rank -= (np.bincount(rows.code, rank) / rows.counts)[rows.code]
+    terms = (rows.log_p * rank)[:, None] * rows.features
+    pair, code_of = _pairs(rows)
+    often = rows.counts >= ROWS_PER_FEATURE
+    p_values = [1.0]
+    for column in terms.T:
+        added = np.bincount(pair, column)
+        total, squares = np.bincount(code_of, added), np.bincount(code_of, added * added)
+        z = np.abs(total) / np.sqrt(np.maximum(squares, 1e-300))
+        p_values.append(float(2.0 * special.ndtr(-z[often].max(initial=0.0))))
+    return float(min(1.0, width * int(often.sum()) * min(p_values)))
+
+
+def _pairs(rows: _Rows) -> tuple[IntArray, IntArray]:
+    """Number the pairs of unit and output; return that of each row, and the output of each pair."""
+    keys, pair = np.unique(rows.unit * len(rows.counts) + rows.code, return_inverse=True)
+    return pair.astype(np.int64), keys % len(rows.counts)

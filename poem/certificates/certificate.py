@@ -1,0 +1,236 @@
+"""A certificate: a lower bound on how much better one policy is than what was logged, from rows that it never saw."""
+
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import FloatArray, IntArray
+from poem.certificates.paired import CAPS, floor_of
+from poem.estimators import Bets, Terms, best_share, growth, log_capital, lower_bound, standard_error
+from poem.policies import Policy
+
+POWER = 0.95  # the chance of a certificate that a forecast asks for
+FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
+WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What rows that a candidate had not seen say of the certificate that it may get.
+
+    ``growth`` is that of the logarithm of the capital per unit, ``spread`` the standard deviation of a unit's bet; both
+    are for the ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
+    """
+
+    cap: int
+    growth: float
+    spread: float
+    largest: float
+
+    def units_needed(self, alpha: float) -> float:
+        """Return how many units give a certificate with a chance of 95 %."""
+        # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
+        wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
+        return wanted / self.growth if self.growth > 0.0 else np.inf
+
+    def bets(self, units: int, largest: float, alpha: float) -> Bets:
+        """Return the stakes for so many units of some largest size."""
+        return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
+
+
+def forecast(terms: FloatArray, units: IntArray) -> Forecast:
+    """Foresee a certificate from the paired terms (n, caps) of rows in independent units."""
+    sizes = np.bincount(units).astype(np.float64)
+    largest = float(sizes.max())
+    best = Forecast(0, -np.inf, 1.0, largest)
+    for cap, column in enumerate(terms.T):
+        floor, sums = floor_of(CAPS[cap]), _sums(units, column)
+        speed = growth(sums, floor, sizes)
+        if speed > best.growth:
+            best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)
+    return best
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What fresh rows say of one policy against what was logged; gains are losses saved, positive if it is better.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy that this is about, to the bit.
+    certified : bool
+        Whether ``gain_at_least`` is above 0, and nothing stands against it.
+    confidence : float
+    gain_at_least : float
+        A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
+        confidence of 95 %), for any number of rows and any distribution of losses and weights.
+    gain : float
+        The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
+    interval : (float, float)
+        An approximate 95 % interval of the gain, by Student's t, from no lower than ``gain_at_least``. Where a few
+        units decide, it is as wide as bets make it.
+    logged : float
+        The mean loss that was logged on the rows that certify.
+    rows, units : int
+        How many rows certify, in how many independent units.
+    units_needed : float
+        About how many units would certify such a gain with a chance of 95 %; infinite if there is none.
+    conditions : tuple of str
+        What the bound takes for granted.
+    objections : tuple of str
+        Why there is no certificate whatever the bound is.
+    """
+
+    policy: Policy = field(repr=False)
+    confidence: float
+    gain_at_least: float
+    gain: float
+    interval: tuple[float, float]
+    logged: float
+    rows: int
+    units: int
+    units_needed: float
+    conditions: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
+        lines = [
+            f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
+            f"estimated gain {self.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]",
+            *(f"provided that {text}" for text in self.conditions),
+            *(f"but {text}" for text in self.objections),
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; None stands for what is unbounded."""
+        return {
+            "certified": self.certified,
+            "confidence": self.confidence,
+            "gain_at_least": finite(self.gain_at_least),
+            "gain": finite(self.gain),
+            "interval": [finite(end) for end in self.interval],
+            "logged": self.logged,
+            "rows": self.rows,
+            "units": self.units,
+            "units_needed": finite(self.units_needed),
+            "conditions": list(self.conditions),
+            "objections": list(self.objections),
+        }
+
+    @property
+    def certified(self) -> bool:
+        """Whether the policy is better than what was logged, with the wanted confidence."""
+        return self.gain_at_least > 0.0 and not self.objections
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What fresh rows say of one policy.
+
+    Attributes
+    ----------
+    terms : (n,) array
+        The paired terms for the cap that was fixed before.
+    cap : float
+    ratio, reward : (n,) array
+        The rows' weights, and their rewards in [0, 1].
+    units : (n,) int
+    logged : float
+        The mean loss.
+    """
+
+    terms: FloatArray
+    cap: float
+    ratio: FloatArray
+    reward: FloatArray
+    units: IntArray
+    logged: float
+
+    def certificate(
+        self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
+    ) -> Certificate:
+        """Bet on the terms, with stakes that were fixed before."""
+        alpha, floor = 1.0 - confidence, floor_of(self.cap)
+        sizes = np.bincount(self.units).astype(np.float64)
+        sums = _sums(self.units, self.terms)
+        bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
+        value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
+        low, high = self._interval(sums, sizes, value, stderr)
+        low = max(low, bound)
+        needed = Forecast(0, growth(sums, floor, sizes), 1.0, 1.0).units_needed(alpha)
+        return Certificate(
+            policy=policy,
+            confidence=confidence,
+            gain_at_least=span * bound,
+            gain=span * (max(unlucky(value, stderr, bound), low) if bound > 0.0 else value),
+            interval=(span * low, span * high),
+            logged=self.logged,
+            rows=len(self.terms),
+            units=len(sizes),
+            units_needed=float(needed),
+            conditions=conditions,
+            objections=self._objections(sizes),
+        )
+
+    def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
+        """Return Student's t interval; where it hangs on few units, with the ends that bets give if they are wider."""
+        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
+        low, high = value - reach, value + reach
+        if _effective((sums - value * sizes) ** 2) >= FEW:
+            return low, high
+        losses = _sums(self.units, (self.ratio - 1.0) * (1.0 - self.reward))
+        ends = [lower_bound(one, -1.0, 0.025, Bets.everywhere(), sizes) for one in (self._plain(), losses)]
+        return min(low, ends[0]), max(high, -ends[1])
+
+    def _plain(self) -> FloatArray:
+        return _sums(self.units, (self.ratio - 1.0) * self.reward)
+
+    def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
+        """Weights have a mean of at most 1 if propensities are right, whatever the policy."""
+        weights, bets = _sums(self.units, self.ratio), Bets.everywhere()
+        if log_capital(weights, 0.0, 1.0, bets, sizes) < np.log(1.0 / WRONG):
+            return ()
+        least = lower_bound(weights, 0.0, WRONG, bets, sizes)
+        return (
+            f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
+            f"{1.0 - WRONG:.1%}, and no policy has one above 1",
+        )
+
+
+def _effective(values: FloatArray) -> float:
+    """Return how many of some values matter: (Σv)²/Σv²."""
+    squares = float(values @ values)
+    return float(values.sum()) ** 2 / squares if squares > 0.0 else np.inf
+
+
+def finite(value: Any) -> Any:
+    """Return what JSON can hold: None for what is unbounded."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _sums(units: IntArray, values: FloatArray) -> FloatArray:
+    return np.bincount(units, weights=values).astype(np.float64)
+
+
+def unlucky(value: float, stderr: float, bound: float) -> float:
+    """Return the value whose estimate is as often above ``value`` as below, among those that are certified.
+
+    An estimate is certified if it exceeds about value − bound, so that certified ones are too high on average. The
+    distribution is taken to be normal.
+    """
+    if stderr <= 0.0:
+        return value
+    z, least = value / stderr, (value - bound) / stderr
+    low, high = min(0.0, z) - 40.0, z
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = special.log_ndtr(middle - z) - special.log_ndtr(middle - least)
+        low, high = (middle, high) if above < np.log(0.5) else (low, middle)
+    return max(high * stderr, bound)

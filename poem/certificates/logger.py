@@ -1,0 +1,138 @@
+"""What the propensities of a log say of the policy that made it, in every context and for every output.
+
+A linear model is exact for a linear policy. Rules ("where x0 > 0.5, always class 0") have steps, which it smears; a
+small tree over the contexts finds them. Held-out propensities say which of the two is nearer.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.compute import Matrix, Threads, is_sparse
+from poem.data import BanditLog, Layout, Piece, Shard
+from poem.objectives import propensity_model
+from poem.policies import FlooredPolicy, Policy
+from poem.structures import Structure
+
+WIDEST = 256  # features that a tree is tried on
+MOST_OUTPUTS = 64
+LEAVES, LEAST_LEAF = 32, 15
+LEAST = 1e-300
+NEVER = 1e-4  # the probability of an output that was never logged in a leaf
+LACKING = 0.01  # a probability under which an output counts as not supported
+NEARER = 0.8  # share of the linear model's error that a tree's must be below
+
+
+@dataclass(frozen=True)
+class LoggerModel:
+    """Weights of a linear policy with nearly the logged propensities, and what is nearer, if anything is.
+
+    ``steps`` is a tree of contexts, ``floored`` a policy with a floor that is known to have made the log.
+    """
+
+    weights: FloatArray
+    steps: "Steps | None" = None
+    floored: FlooredPolicy | None = None
+
+    def scores(self, layout: Layout) -> "LoggerScores":
+        """Return the scores of a layout's contexts."""
+        return LoggerScores(self, layout)
+
+
+class LoggerScores:
+    """A logger model on the contexts of one layout."""
+
+    def __init__(self, model: LoggerModel, layout: Layout) -> None:
+        self._layout = layout
+        self._wide = layout.design.widen(model.weights)
+        self._table: FloatArray | None = None
+        if model.floored is not None:
+            self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts]), LEAST))
+        elif model.steps is not None:
+            self._table = model.steps.log_prob(layout.X[layout.contexts])
+
+    def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
+        """Return the scores (m, k) of a piece's contexts."""
+        if self._table is not None:
+            return self._table[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+        block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+        return block.scores(self._wide, self._layout.structure.n_scores)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A tree over contexts, and log g of every output in each of its leaves, (nodes, k)."""
+
+    tree: Any
+    table: FloatArray
+
+    def log_prob(self, X: Matrix) -> FloatArray:
+        """Return log g of every output in each context."""
+        return self.table[self._leaves(X)]
+
+    def supports(self, X: Matrix) -> BoolArray:
+        """Return which outputs have support in each context."""
+        return np.asarray(self.log_prob(X) > np.log(LACKING))
+
+    @cached_property
+    def lacks(self) -> bool:
+        """Whether any leaf has an output without support."""
+        reached = self.table[np.isfinite(self.table).all(axis=1)]
+        return bool((reached <= np.log(LACKING)).any())
+
+    def _leaves(self, X: Matrix) -> IntArray:
+        leaves: IntArray = self.tree.apply(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float32)).astype(
+            np.int64
+        )
+        return leaves
+
+
+def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
+    """Fit the model whose propensities are nearer to held-out ones."""
+    weights = propensity_model(layout, threads)
+    if is_sparse(log.X) or log.n_features > WIDEST or structure.every(MOST_OUTPUTS) is None or log.y.ndim != 1:
+        return LoggerModel(weights)
+    order = np.random.default_rng([seed, 10]).permutation(len(log))
+    half, rest = (log.take(np.sort(part)) for part in np.array_split(order, 2))
+    if len(half) < 2 * LEAST_LEAF:
+        return LoggerModel(weights)
+    linear = propensity_model(Layout(half, structure, layout.design.intercept), threads)
+    test = Layout(rest, structure, layout.design.intercept)
+    linear_error = _error(test.log_prob(linear, threads) - test.log_propensity)
+    guess = fit_steps(half).log_prob(rest.X[rest.context])[np.arange(len(rest)), rest.y]
+    steps_error = _error(guess - rest.log_propensity)
+    return LoggerModel(weights, fit_steps(log) if steps_error < NEARER * linear_error else None)
+
+
+def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerModel | None:
+    """Return the model of a policy that made the log; None for label sets with a floor, which no scores describe."""
+    if isinstance(policy, Policy):
+        return LoggerModel(weights)
+    one_of_many = policy.structure.y_dimensions == 1
+    return LoggerModel(weights, floored=policy) if one_of_many else None
+
+
+def _error(log_ratio: FloatArray) -> float:
+    """Return the mean squared error, with at most 1 for each row: at its steps a tree can be wrong by any amount."""
+    return float(np.mean(np.minimum(log_ratio**2, 1.0)))
+
+
+def fit_steps(log: BanditLog) -> Steps:
+    """Fit a tree to the logged outputs, and take the mean propensity of each output in each leaf."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    X = np.asarray(log.X[log.context], dtype=np.float32)
+    tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_samples_leaf=min(LEAST_LEAF, len(log)), random_state=0)
+    tree.fit(X, log.y)
+    leaf, k = tree.apply(X), len(log.labels)
+    cell, nodes = leaf * k + log.y, tree.tree_.node_count
+    count = np.bincount(cell, minlength=nodes * k).reshape(nodes, k)
+    p = np.bincount(cell, weights=np.exp(log.log_propensity), minlength=nodes * k).reshape(nodes, k)
+    mean = np.where(count > 0, p / np.maximum(count, 1), 0.0)
+    left = np.maximum(1.0 - mean.sum(axis=1, keepdims=True), 0.0)  # for outputs that a leaf never saw
+    unseen = (count == 0).sum(axis=1, keepdims=True)
+    mean = np.maximum(np.where(count > 0, mean, left / np.maximum(unseen, 1)), NEVER)
+    return Steps(tree, np.log(mean / mean.sum(axis=1, keepdims=True)))

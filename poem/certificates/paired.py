@@ -1,0 +1,143 @@
+"""How much better a policy is than what was logged, row by row, in terms that can be bet on.
+
+With rewards R in [0, 1], ratios r = h(y|x)/p and any s(x, y) ≥ 0 that was fixed before,
+
+    t = (r − 1)·R + s(x, y)/p − Σ over y' of s(x, y')
+
+has a mean of at most the gain of h over the logging policy. The mean of r·R counts whatever the log does not support as
+the worst reward, and the mean of s/p is Σ s over those outputs alone that the log supports. Where it supports all, the
+mean is the gain itself. As t ≥ −1 − Σ s, terms have a floor, and :mod:`poem.betting` bounds their mean.
+
+s makes the terms less noisy. With an imitation g of the logging policy and predicted rewards q, the best one is
+
+    s = g·f,   f = κ + (1 − h/g)·q,   κ(x) = max over y of (h/g − 1)·q,
+
+for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g and no q,
+however wrong, can make the terms' mean too high. f is scaled down where Σ s would exceed a cap, which sets the floor.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.certificates.logger import LoggerScores
+from poem.compute import Threads
+from poem.data import BanditLog, Layout, Piece, Shard
+from poem.estimators import LARGEST_LOG_RATIO
+from poem.models import ContextLosses
+from poem.structures import Structure
+
+CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
+LARGEST_LOG = 50.0  # of h/g
+
+
+@dataclass(frozen=True)
+class Control:
+    """What s is made of: the scores of a model g of the logging policy, and a loss model's rewards q.
+
+    Both must come from other rows than those that are bet on.
+    """
+
+    logger: LoggerScores
+    losses: ContextLosses
+    seed: tuple[int, ...] = (0,)
+
+
+def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
+    """Tell whether a control keeps units independent.
+
+    A sum that is estimated from samples errs by the same amount in all rows of a context: these must be of one unit.
+    """
+    if structure.every(4 * COUNT) is not None:
+        return True
+    pairs = np.unique(log.context.astype(np.int64) * (int(units.max()) + 1) + units)
+    return len(pairs) == len(np.unique(log.context))
+
+
+def floor_of(cap: float) -> float:
+    """Return the least that a term can be."""
+    return -1.0 - cap
+
+
+def paired_terms(
+    layout: Layout,
+    loss: FloatArray,
+    weights: FloatArray,
+    control: Control | None,
+    threads: Threads,
+    caps: tuple[float, ...] = CAPS,
+    ratio: FloatArray | None = None,
+) -> FloatArray:
+    """Return the term of every row for every cap, (n, caps), in the layout's order; ``loss`` is scaled to [−1, 0].
+
+    Without a control there is only one cap, 0. ``ratio`` is that of :func:`ratios`, if it is known already.
+    """
+    ratio = ratios(layout, weights, threads) if ratio is None else ratio
+    plain = (1.0 - ratio) * loss
+    if control is None or not any(caps):
+        return plain[:, None]
+    return plain[:, None] + _controls(layout, weights, control, threads, caps)
+
+
+def ratios(layout: Layout, weights: FloatArray, threads: Threads) -> FloatArray:
+    """Return h(y|x)/p of every row, in the layout's order."""
+    log_ratio = layout.log_prob(weights, threads) - layout.log_propensity
+    return np.asarray(np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO)))
+
+
+def _controls(
+    layout: Layout, weights: FloatArray, control: Control, threads: Threads, caps: tuple[float, ...]
+) -> FloatArray:
+    """Return s(x, y)/p − Σ s of every row for every cap."""
+    out = np.empty((len(layout), len(caps)))
+    wide = layout.design.widen(weights)
+    for shard in layout.shards:
+
+        def one(piece: Piece, shard: Shard = shard) -> None:
+            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            scores = (block.scores(wide, layout.structure.n_scores), control.logger.of_piece(shard, piece))
+            rng = np.random.default_rng([*control.seed, 7, shard.first + piece.contexts.start])
+            difference, most = _of_piece(layout, shard, piece, scores, control.losses, rng)
+            with np.errstate(divide="ignore", over="ignore"):
+                shrink = np.minimum(1.0, np.array(caps) / np.maximum(most, 1e-300)[:, None])
+            out[piece.rows] = difference[:, None] * np.repeat(shrink, np.diff(piece.starts), axis=0)
+
+        threads.map(one, shard.pieces)
+    return out
+
+
+def _of_piece(
+    layout: Layout,
+    shard: Shard,
+    piece: Piece,
+    scores: tuple[FloatArray, FloatArray],
+    losses: ContextLosses,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Return s(x, y)/p − Σ s of each row before it is scaled down, and the most that Σ s can be in each context."""
+    structure, m = layout.structure, len(piece.starts) - 1
+    values, alone = losses.of_piece(shard, piece)
+
+    def tilts(y: AnyArray, starts: IntArray, each: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` is what q has for the context."""
+        log_h, log_g = (structure.log_prob(one, frozen(y), starts) for one in scores)
+        q = np.clip(-(structure.chosen(values, frozen(y), starts) + each), 0.0, 1.0)
+        return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
+
+    y, weight, exact = structure.outputs(scores[1], rng, COUNT)
+    j = weight.shape[1]
+    borders = frozen(np.arange(0, m * j + 1, j, dtype=np.int64))
+    tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+    highest = np.maximum(tilt.max(axis=1), 0.0)
+    if not exact:  # κ must not come from the samples that the sum is taken over
+        y, weight, _ = structure.outputs(scores[1], rng, COUNT)
+        tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+    total = np.sum(weight * np.maximum(highest[:, None] - tilt, 0.0), axis=1)
+    most = total if exact else highest + 1.0
+    rows = np.repeat(np.arange(m), np.diff(piece.starts))
+    log_g, own = tilts(piece.y, piece.starts, alone[rows])
+    odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], LARGEST_LOG_RATIO))
+    difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
+    return difference, most

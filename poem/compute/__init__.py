@@ -1,0 +1,29 @@
+"""Arrays, matrices and compiled loops; nothing here knows what a log is."""
+
+from poem.compute.exponential import exp_down
+from poem.compute.kernels import OneBlasThread, Threads, count_threads, exact_kernel, inlined, kernel
+from poem.compute.linear import DenseDesign, Design, RowGradient, design_of, pairs
+from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, mean_square
+from poem.compute.packed import lanes_for, packed_zeros
+
+__all__ = [
+    "DenseDesign",
+    "Design",
+    "Matrix",
+    "OneBlasThread",
+    "RowGradient",
+    "Threads",
+    "as_matrix",
+    "compact",
+    "count_threads",
+    "design_of",
+    "exact_kernel",
+    "exp_down",
+    "inlined",
+    "is_sparse",
+    "kernel",
+    "lanes_for",
+    "mean_square",
+    "packed_zeros",
+    "pairs",
+]

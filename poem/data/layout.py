@@ -1,0 +1,162 @@
+"""A log laid out for computing: rows in the order of their contexts, contexts cut into shards.
+
+Scores are computed per context and per shard, so that cost grows with unique contexts and memory
+never holds contexts × outputs beyond one shard.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute import DenseDesign, Design, Threads, design_of, packed_zeros, pairs
+from poem.data.log import BanditLog
+from poem.structures import Structure
+
+SHARD_SCORES = 1 << 22  # 32 MiB of scores
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Neighbouring contexts and their rows: what one thread handles at a time."""
+
+    contexts: slice
+    rows: slice
+    y: AnyArray
+    starts: IntArray
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A block of contexts whose scores fit into memory, with the pieces it is worked on in.
+
+    ``first`` is the position of its first context among the layout's.
+    """
+
+    first: int
+    design: Design
+    pieces: tuple[Piece, ...]
+
+
+class Layout:
+    """The rows of a log in the order of their contexts.
+
+    Attributes
+    ----------
+    order : (n,) int
+        ``log.loss[order]`` is :attr:`loss`, and so on.
+    y, loss, log_propensity
+        The log's arrays in that order.
+    context : (n,) int
+        Which context of the log each row saw, ascending.
+    contexts : (m,) int
+        The contexts of the log that any row saw, ascending: those of the design.
+    X : matrix
+        All contexts of the log.
+    shards : tuple of Shard
+    """
+
+    def __init__(self, log: BanditLog, structure: Structure, intercept: bool, max_scores: int = SHARD_SCORES) -> None:
+        self.structure = structure
+        self.order, starts = log.rows_by_context()
+        used = np.flatnonzero(np.diff(starts))
+        # A part of a log shares its X with the whole: contexts that no row saw would be scored for nothing.
+        self._used = None if len(used) == log.n_contexts else used
+        self.contexts: IntArray = used
+        self.design = design_of(log.X, intercept, self._used)
+        self.X = log.X
+        self._batch_design: Design | None = None
+        self._building = threading.Lock()
+        starts = starts[np.append(used, log.n_contexts)]
+        in_order = bool(np.all(log.context[1:] >= log.context[:-1]))
+
+        def ordered(values: AnyArray) -> AnyArray:
+            return values if in_order else frozen(values[self.order])
+
+        self.y = ordered(log.y)
+        self.loss: FloatArray = ordered(log.loss)
+        self.log_propensity: FloatArray = ordered(log.log_propensity)
+        self.context: IntArray = ordered(log.context)
+        self.shards = tuple(self._cut(starts, max_scores))
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @property
+    def batch_design(self) -> Design:
+        """All contexts in the form that batches want, made when it is first asked for."""
+        if self._used is None and isinstance(self.design, DenseDesign):
+            return self.design
+        with self._building:
+            if self._batch_design is None:
+                self._batch_design = design_of(self.X, self.design.intercept, for_batches=True)
+        return self._batch_design
+
+    def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
+        k = self.structure.n_scores
+        height = max(1, max_scores // k)
+        for first in range(0, self.design.n_contexts, height):
+            last = min(first + height, self.design.n_contexts)
+            block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)
+            borders = starts[first : last + 1]
+            yield Shard(first, block, tuple(self._piece(borders, a, b) for a, b in pairs(block.cuts(k))))
+
+    def _piece(self, borders: IntArray, first: int, last: int) -> Piece:
+        rows = slice(int(borders[first]), int(borders[last]))
+        starts = frozen(borders[first : last + 1] - borders[first])
+        return Piece(slice(first, last), rows, self.y[rows], starts)
+
+    def forward(
+        self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray, FloatArray], R]
+    ) -> tuple[list[FloatArray], list[R]]:
+        """Score each piece of a shard with wide weights and hand its scores and log-probabilities to ``use``."""
+        k = self.structure.n_scores
+
+        def one(piece: Piece) -> tuple[FloatArray, R]:
+            scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(w, k)
+            return scores, use(piece, scores, self.structure.log_prob(scores, piece.y, piece.starts))
+
+        results = threads.map(one, shard.pieces)
+        return [scores for scores, _ in results], [used for _, used in results]
+
+    def backward(
+        self,
+        shard: Shard,
+        scores: list[FloatArray],
+        coef: FloatArray,
+        grad: FloatArray,
+        threads: Threads,
+        more: Callable[[Piece, FloatArray], FloatArray] | None = None,
+    ) -> None:
+        """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``.
+
+        ``more`` returns what else the objective has for slopes in the scores of a piece.
+        """
+        k = self.structure.n_scores
+        slopes = packed_zeros(shard.design.n_contexts, k)
+
+        def one(work: tuple[Piece, FloatArray]) -> None:
+            piece, piece_scores = work
+            slopes[piece.contexts, :k] = self.structure.pull_back(piece_scores, piece.y, piece.starts, coef[piece.rows])
+            if more is not None:
+                slopes[piece.contexts, :k] += more(piece, piece_scores)
+
+        threads.map(one, zip(shard.pieces, scores, strict=True))
+        shard.design.add_transposed(grad, slopes, threads)
+
+    def log_prob(self, w: FloatArray, threads: Threads) -> FloatArray:
+        """Return log h(yᵢ|xᵢ) of every row, in the layout's order."""
+        out = np.empty(len(self))
+
+        def keep(piece: Piece, scores: FloatArray, log_prob: FloatArray) -> None:
+            out[piece.rows] = log_prob
+
+        wide = self.design.widen(w)
+        for shard in self.shards:
+            self.forward(shard, wide, threads, keep)
+        return out

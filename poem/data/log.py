@@ -1,0 +1,466 @@
+"""BanditLog: the arrays of one log of decisions, validated once and never changed."""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute import Matrix, as_matrix, is_sparse
+from poem.data.columns import checked_context, checked_group, checked_log_propensity, checked_loss, checked_time
+from poem.data.features import Features
+from poem.errors import InputError, LogError
+from poem.structures import Labels, Structure, encode, inferred_structure
+
+Propensities = Literal["logged", "estimated", "balanced", "missing"]
+Outcome = Literal["loss", "reward"]
+
+
+class BanditLog:
+    """A log of decisions: context x, logged output y, its loss, and its propensity.
+
+    Parameters
+    ----------
+    X : (n, d) or (n_contexts, d) array, sparse matrix or Arrow-speaking data frame
+        One row for each logged decision, or, with ``context``, one row for each unique context.
+        A float64 matrix is shared, not copied: do not change it afterwards.
+    y : (n,) or (n, q) array
+        One class for each row (numbers or strings), or q columns of 0/1.
+    loss, reward : (n,) array
+        Exactly one of them. Lower losses are better; a reward is negated here and nowhere else.
+    propensity, log_propensity : (n,) array
+        Exactly one of them: the probability with which the logging policy chose ``y``. Where it was not
+        logged, ``propensity="missing"`` says so; :func:`poem.estimate_propensities` is then the next step.
+    context : (n,) array of int, optional
+        Which row of ``X`` each decision saw.
+    group : (n,) array, optional
+        Rows of one group (a user, a session) are not independent; splits keep them together.
+    logger : (n,) array, optional
+        Which of several logging policies chose each row; see :func:`poem.balanced`.
+    time : (n,) array of numbers, optional
+        When each decision was made, in seconds or as any growing number: what is held out can then be the latest.
+    labels : sequence, optional
+        All possible classes, or the names of the label columns. Found in ``y`` if not given.
+    feature_names : sequence of str, optional
+        Taken from a data frame if not given.
+    features : Features, optional
+        How ``X`` was made of raw columns; a policy that is learnt from this log then takes raw columns as well.
+
+    Attributes
+    ----------
+    X, y, loss, log_propensity, context, group, logger, time, labels, feature_names, features
+        The same, checked; ``y`` as codes (0/1 columns, or positions in ``labels``).
+    outcome : "loss" or "reward"
+        What was passed; ``loss`` is the negated reward.
+    propensities : "logged", "estimated", "balanced" or "missing"
+        Where ``log_propensity`` comes from; balanced ones are those of the mixture of several loggers.
+    """
+
+    X: Matrix
+    y: AnyArray
+    loss: FloatArray
+    log_propensity: FloatArray
+    context: IntArray
+    group: AnyArray | None
+    logger: AnyArray | None
+    time: FloatArray | None
+    labels: Labels
+    feature_names: tuple[str, ...] | None
+    features: Features | None
+    propensities: Propensities
+    outcome: Outcome
+
+    __slots__ = (
+        "X",
+        "context",
+        "feature_names",
+        "features",
+        "group",
+        "labels",
+        "log_propensity",
+        "logger",
+        "loss",
+        "outcome",
+        "propensities",
+        "time",
+        "y",
+    )
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        loss: Any = None,
+        reward: Any = None,
+        propensity: Any = None,
+        log_propensity: Any = None,
+        context: Any = None,
+        group: Any = None,
+        logger: Any = None,
+        time: Any = None,
+        labels: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        features: Features | None = None,
+    ) -> None:
+        names = None if feature_names is None else tuple(feature_names)
+        matrix, names = as_matrix(X, names)
+        codes, known = encode(y, None if labels is None else tuple(labels))
+        n = len(codes)
+        if n == 0:
+            raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
+        missing = isinstance(propensity, str) and propensity == "missing" and log_propensity is None
+        self._set(
+            X=_frozen_matrix(matrix),
+            # Copies: a later change of the caller's columns must not reach the log. X is shared.
+            y=frozen(codes.copy()),
+            loss=frozen(checked_loss(loss, reward, n).copy()),
+            log_propensity=frozen(
+                np.full(n, np.nan) if missing else checked_log_propensity(propensity, log_propensity, n)
+            ),
+            propensities="missing" if missing else "logged",
+            context=frozen(checked_context(context, matrix.shape[0], n)),
+            group=None if group is None else frozen(checked_group(group, n).copy()),
+            logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
+            time=None if time is None else frozen(checked_time(time, n).copy()),
+            labels=known,
+            feature_names=names,
+            features=features,
+            outcome="loss" if reward is None else "reward",
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a BanditLog never changes; make a new one instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a BanditLog never changes; {name} cannot be deleted")
+
+    def __reduce__(self) -> Any:
+        return _restored, ({name: getattr(self, name) for name in self.__slots__},)
+
+    def _with(self, **changes: Any) -> "BanditLog":
+        """Return a copy with other fields; they come from a checked log and are not checked again."""
+        return _rebuild({name: getattr(self, name) for name in self.__slots__} | changes)
+
+    # ---- size and looks -------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @property
+    def n_contexts(self) -> int:
+        """The number of rows of ``X``."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+        return int(self.X.shape[1])
+
+    @property
+    def structure(self) -> Structure:
+        """What an output is."""
+        return inferred_structure(self.y, self.labels)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the log's own arrays take."""
+        X = self.X
+        matrix = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes
+        rows = (self.y, self.loss, self.log_propensity, self.context)
+        return int(matrix + sum(array.nbytes for array in rows))
+
+    def __repr__(self) -> str:
+        kind = f"CSR, {self.X.nnz / max(1, self.n_contexts):.1f} non-zeros a row" if is_sparse(self.X) else "dense"
+        output = f"{len(self.labels)} yes/no labels" if self.y.ndim == 2 else f"one of {len(self.labels)} classes"
+        lines = [
+            f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
+            f"  output      {output}: {_shorten(self.labels)}",
+            f"  {self._about_outcome()}",
+            f"  propensity  {self._about_propensities()}",
+        ]
+        if self.group is not None:
+            lines.append(f"  group       {len(np.unique(self.group)):,} groups")
+        if self.logger is not None:
+            lines.append(f"  logger      {_shorten(np.unique(self.logger).tolist())}")
+        return "\n".join(lines)
+
+    def _about_outcome(self) -> str:
+        values = self.loss if self.outcome == "loss" else 0.0 - self.loss
+        return f"{self.outcome:<10}  mean {values.mean():.4g}, from {values.min():.4g} to {values.max():.4g}"
+
+    def _about_propensities(self) -> str:
+        if self.propensities == "missing":
+            return "missing"
+        p = np.exp(np.quantile(self.log_propensity, [0.0, 0.5, 1.0]))
+        return f"{self.propensities}: median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}"
+
+    def with_propensities(self, log_propensity: FloatArray, source: Propensities) -> "BanditLog":
+        """Return the same log with other propensities, and where they come from."""
+        checked = checked_log_propensity(None, log_propensity, len(self))
+        return self._with(log_propensity=frozen(checked), propensities=source)
+
+    def with_labels(self, labels: Sequence[Any]) -> "BanditLog":
+        """Return the same log with other names for its outputs."""
+        known = tuple(labels)
+        if len(known) != len(self.labels) or len(set(known)) != len(known):
+            raise InputError(f"{len(self.labels)} different labels are needed; found {_shorten(known)} ({len(known)}).")
+        return self._with(labels=known)
+
+    def with_features(self, features: Features) -> "BanditLog":
+        """Return the same log with the recipe that its features were made by."""
+        if features.width != self.n_features:
+            raise InputError(f"the recipe makes {features.width} features; the log has {self.n_features}.")
+        return self._with(features=features, feature_names=features.names())
+
+    def with_groups(self, group: Any) -> "BanditLog":
+        """Return the same log with other groups: rows of one group are not taken to be independent."""
+        return self._with(group=None if group is None else frozen(checked_group(group, len(self)).copy()))
+
+    def with_loggers(self, logger: Any) -> "BanditLog":
+        """Return the same log with a name for the logger of each row."""
+        return self._with(logger=None if logger is None else frozen(checked_group(logger, len(self), "logger").copy()))
+
+    def need_propensities(self) -> None:
+        """Raise if the log has none."""
+        if self.propensities == "missing":
+            raise LogError(
+                "this log has no propensities, and they are never guessed silently. Estimate them in a step of its "
+                "own, poem.estimate_propensities(log), and read what that says about them."
+            )
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def take(self, rows: Any) -> "BanditLog":
+        """Return the log of some rows (positions or a mask); contexts are shared, not copied."""
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            if chosen.shape != (len(self),):
+                raise InputError(f"a mask must have one value for each of the {len(self)} rows; found {chosen.shape}.")
+            chosen = np.flatnonzero(chosen)
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            raise InputError(
+                f"rows must be a mask or a list of positions; found {chosen.dtype} of shape {chosen.shape}."
+            )
+        if len(chosen) and (chosen.max() >= len(self) or chosen.min() < -len(self)):
+            raise InputError(
+                f"rows must be below {len(self)}; found {chosen.max()} (and {chosen.min()} as the lowest)."
+            )
+        if len(chosen) == 0:
+            raise LogError("the log is empty: no rows were taken. Take at least one row.")
+        per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
+        named = {name: getattr(self, name) for name in ("group", "logger", "time")}
+        return self._with(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
+
+    def split(
+        self,
+        fraction: float,
+        rng: np.random.Generator | int,
+        *,
+        by: Literal["row", "group", "unit"] | None = None,
+    ) -> tuple["BanditLog", "BanditLog"]:
+        """Split at random into (rest, ``fraction`` of the rows, groups or units).
+
+        ``by`` is ``"group"`` if the log has groups and ``"row"`` otherwise, unless given. ``"unit"`` is by group, or
+        by context if there are none.
+        """
+        if not 0.0 < fraction < 1.0:
+            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for a quarter.")
+        rng = np.random.default_rng(rng)
+        unit = _split_units(self, by)
+        n_units = int(unit.max()) + 1
+        if n_units < 2:
+            raise InputError("cannot split: the log has one row or one group only. Pass more of them, or by='row'.")
+        n_held = min(max(1, round(fraction * n_units)), n_units - 1)
+        held = np.zeros(n_units, dtype=bool)
+        held[rng.permutation(n_units)[:n_held]] = True
+        mask = held[unit]
+        return self.take(~mask), self.take(mask)
+
+    def split_by_time(self, fraction: float) -> tuple["BanditLog", "BanditLog"]:
+        """Split into (earlier rows, the latest ``fraction`` of them): a test of whether what was learnt still holds."""
+        if self.time is None:
+            raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")
+        if not 0.0 < fraction < 1.0:
+            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for the latest quarter.")
+        moments, counts = np.unique(self.time, return_counts=True)
+        if len(moments) < 2:
+            raise InputError("cannot split by time: all of the rows have the same time. Pass finer times.")
+        # Rows of one moment stay together: the cut is where the later share is nearest to what was asked for.
+        later = 1.0 - np.cumsum(counts)[:-1] / len(self)
+        late = self.time > moments[int(np.argmin(np.abs(later - fraction)))]
+        return self.take(~late), self.take(late)
+
+    def shards(self, count: int) -> Iterator["BanditLog"]:
+        """Yield up to ``count`` logs of neighbouring contexts; together they hold every row once."""
+        if count < 1:
+            raise InputError(f"count must be at least 1; found {count}.")
+        order, starts = self.rows_by_context()
+        wanted = np.linspace(0, len(self), min(count, self.n_contexts) + 1)
+        cuts = np.unique(np.searchsorted(starts, wanted))
+        for first, last in itertools.pairwise(cuts.tolist()):
+            rows = order[starts[first] : starts[last]]
+            part = self.take(rows)
+            yield part._with(X=_frozen_matrix(self.X[first:last]), context=frozen(part.context - first))
+
+    @staticmethod
+    def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
+        """Join logs of the same outputs and features."""
+        if not logs:
+            raise InputError("concat needs at least one log; found none.")
+        first = logs[0]
+        for log in logs[1:]:
+            _check_same_kind(first, log)
+        per_row: dict[str, AnyArray | None] = {
+            name: frozen(np.concatenate([getattr(log, name) for log in logs]))
+            for name in ("y", "loss", "log_propensity")
+        }
+        for name in ("group", "logger", "time"):
+            columns = [getattr(log, name) for log in logs]
+            per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
+        X, context = _joined_contexts(logs)
+        return first._with(X=X, context=context, **per_row)
+
+    def deduplicated(self) -> "BanditLog":
+        """Return the same log with equal contexts stored once."""
+        kept: dict[bytes, int] = {}
+        number = np.empty(self.n_contexts, dtype=np.int64)
+        first_rows: list[int] = []
+        for row, key in enumerate(_row_keys(self.X)):
+            position = kept.setdefault(key, len(first_rows))
+            if position == len(first_rows):
+                first_rows.append(row)
+            number[row] = position
+        if len(first_rows) == self.n_contexts:
+            return self
+        return self._with(X=_frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that the log holds: the same for the same log in the same order."""
+        X = self.X
+        about = (
+            self.labels,
+            self.feature_names,
+            self.outcome,
+            self.propensities,
+            None if self.group is None else self.group.tolist(),
+        )
+        digest = hashlib.sha256(repr(about).encode())
+        parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
+        more = [array for array in (self.time,) if array is not None]
+        if self.logger is not None:
+            digest.update(repr(self.logger.tolist()).encode())
+        for array in [*parts, self.y, self.loss, self.log_propensity, self.context, *more]:
+            digest.update(str((array.dtype, array.shape)).encode())
+            digest.update(array)
+        return digest.hexdigest()
+
+    def units(self) -> IntArray:
+        """Return which independent unit each row belongs to: its group, or its context if there are no groups."""
+        if self.group is not None:
+            return _numbered(self.group)
+        seen = np.bincount(self.context, minlength=self.n_contexts) > 0
+        number: IntArray = (np.cumsum(seen) - 1)[self.context]
+        return number
+
+    def rows_by_context(self) -> tuple[IntArray, IntArray]:
+        """Return ``(order, starts)``: ``order[starts[c]:starts[c + 1]]`` are the rows of context c."""
+        starts = np.zeros(self.n_contexts + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.context, minlength=self.n_contexts), out=starts[1:])
+        return np.argsort(self.context, kind="stable"), starts
+
+
+def _rebuild(fields: dict[str, Any]) -> BanditLog:
+    log = object.__new__(BanditLog)
+    log._set(**fields)
+    return log
+
+
+def _restored(fields: dict[str, Any]) -> BanditLog:
+    """Rebuild a copied log: copies of read-only arrays can be written to, and are a type of their own to kernels."""
+    arrays = {name: frozen(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
+    return _rebuild(fields | arrays | {"X": _frozen_matrix(fields["X"])})
+
+
+# ---- parts of the methods above -------------------------------------------------------------
+
+
+def _frozen_matrix(matrix: Matrix) -> Matrix:
+    if not is_sparse(matrix):
+        return frozen(matrix)
+    view = sp.csr_array(matrix.shape, dtype=np.float64)
+    view.data, view.indices, view.indptr = frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)
+    return view
+
+
+def _split_units(log: BanditLog, by: str | None) -> IntArray:
+    if by == "group" and log.group is None:
+        raise InputError("by='group' needs a log with group=; this one has none. Use by='row'.")
+    if by not in (None, "row", "group", "unit"):
+        raise InputError(f"by must be 'row', 'group' or 'unit'; found {by!r}.")
+    if by == "unit":
+        return log.units()
+    if log.group is None or by == "row":
+        return np.arange(len(log), dtype=np.int64)
+    return _numbered(log.group)
+
+
+def _numbered(values: AnyArray) -> IntArray:
+    """Number distinct values from 0."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
+    pairs = {
+        "labels": (_shorten(first.labels), _shorten(other.labels), first.labels == other.labels),
+        "features": (first.n_features, other.n_features, first.n_features == other.n_features),
+        "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
+        "kind of y": (first.y.ndim, other.y.ndim, first.y.ndim == other.y.ndim),
+        "groups": (first.group is not None, other.group is not None, (first.group is None) == (other.group is None)),
+        "loggers": (
+            first.logger is not None,
+            other.logger is not None,
+            (first.logger is None) == (other.logger is None),
+        ),
+        "times": (first.time is not None, other.time is not None, (first.time is None) == (other.time is None)),
+        "recipe of features": (first.features, other.features, first.features == other.features),
+        "propensities": (first.propensities, other.propensities, first.propensities == other.propensities),
+        "outcome": (first.outcome, other.outcome, first.outcome == other.outcome),
+    }
+    for what, (one, two, same) in pairs.items():
+        if not same:
+            raise InputError(f"logs can be joined only if they have the same {what}; found {one} and {two}.")
+
+
+def _joined_contexts(logs: Sequence[BanditLog]) -> tuple[Matrix, IntArray]:
+    if all(log.X is logs[0].X for log in logs):
+        return logs[0].X, frozen(np.concatenate([log.context for log in logs]))
+    offsets = np.cumsum([0, *(log.n_contexts for log in logs[:-1])])
+    context = np.concatenate([log.context + offset for log, offset in zip(logs, offsets, strict=True)])
+    matrices = [log.X for log in logs]
+    sparse = any(is_sparse(matrix) for matrix in matrices)
+    X = sp.csr_array(sp.vstack(matrices, format="csr")) if sparse else np.vstack(matrices)
+    return _frozen_matrix(X), frozen(context)
+
+
+def _row_keys(X: Matrix) -> Iterator[bytes]:
+    if not is_sparse(X):
+        for row in X:
+            yield (row + 0.0).tobytes()  # -0.0 and 0.0 are one context
+        return
+    X = X.copy()
+    X.eliminate_zeros()
+    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        yield X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
+
+
+def _shorten(labels: Sequence[Any]) -> str:
+    shown = ", ".join(str(label) for label in labels[:5])
+    return shown if len(labels) <= 5 else f"{shown}, …"

@@ -1,0 +1,42 @@
+"""What policies would have cost: estimates, intervals, diagnostics, and a gate for live logs."""
+
+from poem.evaluation.bound import MIN_ROWS, generalization_bound
+from poem.evaluation.calibration import (
+    Calibration,
+    LossBounds,
+    as_losses,
+    calibrate,
+    check_learnable,
+    check_varied,
+    clip_for,
+)
+from poem.evaluation.comparison import estimate, evaluate
+from poem.evaluation.diagnostics import Finding
+from poem.evaluation.estimated_propensities import balanced, estimate_propensities
+from poem.evaluation.gate import Gate, Look
+from poem.evaluation.model_means import Model, expectations, model_for
+from poem.evaluation.table import Evaluation, Line
+
+__all__ = [
+    "MIN_ROWS",
+    "Calibration",
+    "Evaluation",
+    "Finding",
+    "Gate",
+    "Line",
+    "Look",
+    "LossBounds",
+    "Model",
+    "as_losses",
+    "balanced",
+    "calibrate",
+    "check_learnable",
+    "check_varied",
+    "clip_for",
+    "estimate",
+    "estimate_propensities",
+    "evaluate",
+    "expectations",
+    "generalization_bound",
+    "model_for",
+]

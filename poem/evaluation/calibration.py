@@ -1,0 +1,150 @@
+"""Set what the paper sets from the log: loss scale (§4.1), clip M and λ* (§4.2)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.data import BanditLog
+from poem.errors import InputError, LearningError
+from poem.estimators import Estimator, Weighted
+from poem.evaluation.bound import MIN_ROWS
+
+LossBounds = tuple[float, float] | Literal["auto"]
+ClipRule = Literal["given", "P90/P10", "1/P10", "max/min", "none"]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How the log was scaled: what turns its losses into [−1, 0], and the scales of M and λ.
+
+    ``lam_star`` is the λ at which the logging policy's own objective is zero; above it, a policy
+    that avoids every logged output looks better than the one that made the log.
+    """
+
+    loss_low: float
+    loss_high: float
+    bounds_from: Literal["given", "data"]
+    clip: float | None
+    clip_rule: ClipRule
+    lam_star: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest loss."""
+        return self.loss_low, self.loss_high
+
+    def scale(self, loss: FloatArray) -> FloatArray:
+        """Return (loss − high)/(high − low), in [−1, 0]."""
+        scaled: FloatArray = (loss - self.loss_high) / (self.loss_high - self.loss_low)
+        return scaled
+
+    def __str__(self) -> str:
+        clip = "none" if self.clip is None else f"{self.clip:.4g} ({self.clip_rule})"
+        return (
+            f"loss from {self.loss_low:.4g} to {self.loss_high:.4g} ({self.bounds_from}), "
+            f"clip M {clip}, λ* {self.lam_star:.4g}"
+        )
+
+
+def calibrate(log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog) -> Calibration:
+    """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
+    low, high = loss_range(np.concatenate([part.loss for part in (log, *held)]), loss_bounds)
+    clip, rule = clip_for(log, estimator)
+    scaled = (log.loss - high) / (high - low)
+    # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
+    spread = float(np.sqrt(scaled.var(ddof=1) / len(scaled)))
+    lam_star = -float(scaled.mean()) / spread if spread > 0.0 else 0.0
+    source: Literal["given", "data"] = "data" if loss_bounds == "auto" else "given"
+    return Calibration(low, high, source, clip, rule, lam_star)
+
+
+def check_learnable(log: BanditLog, force: bool = False) -> None:
+    """Refuse a log from which nothing can be learnt, before any work is done."""
+    log.need_propensities()
+    if len(log) < MIN_ROWS:
+        raise LearningError(
+            f"the log has {len(log)} rows; at least {MIN_ROWS} are needed for the bound that learning rests on. "
+            "Collect more rows."
+        )
+    if bool(np.all(log.y == log.y[0])):
+        raise LearningError(
+            "every row has the same output (one class or one label set): there is nothing to compare it with. "
+            "Learning needs a log in which different outputs were tried."
+        )
+    if np.ptp(log.loss) == 0.0:
+        raise LearningError(
+            f"every row has the same loss ({log.loss[0]}): no output can be told to be better than another. "
+            "Check that the right column was passed as loss or reward."
+        )
+    if not force and bool(np.all(log.log_propensity > -1e-12)):
+        raise LearningError(
+            "every propensity is 1: the logging policy was deterministic. It never tried anything else in any "
+            "context, so no amount of its data says what another output would have cost. Log with some "
+            "randomness, or pass force=True if you know that contexts make up for it."
+        )
+
+
+def check_varied(train: BanditLog) -> None:
+    """Refuse rows to train on that all have the same loss."""
+    if np.ptp(train.loss) == 0.0:
+        raise LearningError(
+            f"every one of the {len(train)} training rows has the same loss ({train.loss[0]}). Collect more rows, "
+            "hold out fewer, or check the column that was passed as loss or reward."
+        )
+
+
+def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
+    """Return the bounds that were given, if they hold for the losses, or the extremes of the losses."""
+    found = float(loss.min()), float(loss.max())
+    if isinstance(loss_bounds, str) and loss_bounds == "auto":
+        return found
+    low, high = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
+    if found[0] < low or found[1] > high:
+        raise InputError(
+            f"loss_bounds are ({low:g}, {high:g}), but the log's losses go from {found[0]:g} to {found[1]:g}. "
+            "Pass bounds that hold for every possible loss (a reward counts as its negative)."
+        )
+    return low, high
+
+
+def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[float, float]:
+    """Return the bounds that were given, or say what is wrong with them."""
+    try:
+        low, high = (float(bound) for bound in loss_bounds)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"loss_bounds must be {form}; found {loss_bounds!r}.") from error
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
+    return low, high
+
+
+def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
+    """Return the bounds of losses; in a log of rewards, bounds that hold for the rewards only are turned."""
+    if log.outcome == "loss" or isinstance(loss_bounds, str):
+        return loss_bounds
+    try:
+        low, high = (float(bound) for bound in loss_bounds)
+    except (TypeError, ValueError):
+        return loss_bounds
+    least, most = float(log.loss.min()), float(log.loss.max())
+    turned = not low <= least <= most <= high and low <= -most <= -least <= high
+    return (0.0 - high, 0.0 - low) if turned else loss_bounds
+
+
+def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
+    """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
+    log_propensity = log.log_propensity
+    if not isinstance(estimator, Weighted) or estimator.clip is None:
+        return None, "none"
+    if not isinstance(estimator.clip, str):
+        return float(estimator.clip), "given"
+    if estimator.clip == "max":
+        return float(np.exp(max(np.ptp(log_propensity), 1.0))), "max/min"
+    p10, p90 = np.quantile(log_propensity, [0.1, 0.9])
+    if p90 - p10 >= 1.0:
+        return float(np.exp(p90 - p10)), "P90/P10"
+    # Under uniform exploration the rule gives M = 1, which clips every output that a better policy
+    # prefers. 1/P10 lets through what a ratio to such propensities can be at the most.
+    return float(np.exp(max(-p10, 1.0))), "1/P10"

@@ -1,0 +1,163 @@
+"""When not to believe an off-policy estimate, in numbers and in words."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from poem.arrays import IntArray
+from poem.certificates import pareto_k
+from poem.estimators import Rows, Terms, effective_number, standard_error
+
+Verdict = Literal["trust", "caution", "don't"]
+ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
+
+ENOUGH_EVENTS = 25.0  # for a t interval, by Cochran (1977, §2.15)
+CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
+WHY = "what was logged there had propensity 1"
+CLIPS = tuple(2.0**power for power in range(0, 11))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: its value, what it says, and why."""
+
+    name: str
+    value: float
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What speaks for and against the weights of one policy on one log.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Effective number of independent units, largest weight share, mean weight and its z-score against 1,
+        clipped mass, Pareto shape of the largest weights, how far the estimate moves with the clip, how many
+        outcomes decide, probability on outputs that cannot have been logged, and on outputs that were never logged.
+    clip_curve : tuple of (clip, value)
+        The clipped IPS estimate for several clips, around the worst loss.
+    """
+
+    findings: tuple[Finding, ...]
+    clip_curve: tuple[tuple[float, float], ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all findings."""
+        return max((finding.verdict for finding in self.findings), key=ORDER.index)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the verdict is not better."""
+        return tuple(finding.reason for finding in self.findings if finding.verdict != "trust")
+
+    def __getitem__(self, name: str) -> Finding:
+        return next(finding for finding in self.findings if finding.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "verdict": self.verdict,
+            "findings": [asdict(finding) for finding in self.findings],
+            "clip_curve": [list(point) for point in self.clip_curve],
+        }
+
+    def __str__(self) -> str:
+        return "; ".join((self.verdict, *self.reasons))
+
+
+def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip: float | None) -> Diagnostics:
+    """Check the weights of a policy, unit by unit.
+
+    ``unsupported`` is its probability on outputs that were never logged, None if that is not known.
+    """
+    ratio, weights = rows.ratio, rows.weights(unit)
+    n, units, total = len(ratio), len(weights), float(ratio.sum())
+    effective = effective_number(weights)
+    mean = total / n
+    stderr = standard_error(Terms(ratio).by_unit(unit).shares())
+    z = (mean - 1.0) / stderr if stderr > 1e-12 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
+    largest = float(weights.max()) / total if total > 0.0 else 1.0
+    clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
+    curve = _clip_curve(rows)
+    shape, certain = pareto_k(weights), provably_unsupported(rows)
+    findings = (
+        _high_is_good(
+            "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
+        ),
+        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {units} independent units"),
+        _low_is_good("largest weight share", largest, 0.05, 0.2, f"one unit carries {largest:.0%} of all weight"),
+        _mean_weight(mean, z),
+        _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
+        _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
+        _steady(rows),
+        _events(rows, unit),
+        _low_is_good(
+            "provably unsupported", certain, 0.01, 0.1, f"{certain:.0%} of its probability cannot be judged: {WHY}"
+        ),
+    )
+    if unsupported is None:
+        return Diagnostics(findings, curve)
+    reason = f"{unsupported:.0%} of its probability is on outputs never logged"
+    return Diagnostics((*findings, _low_is_good("never logged", unsupported, 0.01, 0.1, reason)), curve)
+
+
+def provably_unsupported(rows: Rows) -> float:
+    """Return the policy's mean probability of outputs other than one that was logged with certainty."""
+    if rows.log_propensity is None:
+        return 0.0
+    certain = rows.log_propensity > -CERTAIN
+    return float(np.mean(np.where(certain, np.maximum(1.0 - rows.ratio, 0.0), 0.0)))  # r is h(y|x) there
+
+
+def _low_is_good(name: str, value: float, caution: float, bad: float, reason: str) -> Finding:
+    verdict: Verdict = "don't" if value > bad else "trust" if value <= caution else "caution"  # NaN is no trust
+    return Finding(name, value, verdict, reason)
+
+
+def _high_is_good(name: str, value: float, bad: float, caution: float, reason: str) -> Finding:
+    verdict: Verdict = "don't" if value < bad else "trust" if value >= caution else "caution"
+    return Finding(name, value, verdict, reason)
+
+
+def _mean_weight(mean: float, z: float) -> Finding:
+    far = abs(mean - 1.0)
+    reason = f"the mean weight is {mean:.3g}, {abs(z):.1f} standard errors from 1: wrong propensities or support"
+    verdict: Verdict = "don't" if abs(z) > 5.0 and far > 0.1 else "caution" if abs(z) > 3.0 else "trust"
+    return Finding("mean weight", mean, verdict, reason)
+
+
+def _clip_curve(rows: Rows) -> tuple[tuple[float, float], ...]:
+    largest = float(rows.ratio.max())
+    clips = [clip for clip in CLIPS if clip < largest] + [max(largest, 1.0)]
+    return tuple((clip, float(np.mean(np.minimum(rows.ratio, clip) * rows.loss))) for clip in clips)
+
+
+def _steady(rows: Rows) -> Finding:
+    """Say how much of the estimate hangs on the largest weights: all above the 99th percentile cut back to it."""
+    whole = float(np.mean(rows.ratio * rows.loss))
+    cut = float(np.mean(np.minimum(rows.ratio, np.quantile(rows.ratio, 0.99)) * rows.loss))
+    moved = abs(cut / whole - 1.0) if whole != 0.0 else 0.0
+    reason = f"{moved:.0%} of the estimate hangs on what the largest 1 % of weights have above the others"
+    return _low_is_good("moved by the clip", moved, 0.1, 0.5, reason)
+
+
+def _events(rows: Rows, unit: IntArray | None) -> Finding:
+    """Say how many outcomes decide: (Σd²)³/(Σd³)² of the units' shares d in the error of SNIPS, 1/skewness² per unit.
+
+    For a rare outcome this is how often it occurred. Below 25 an interval around a standard error covers too
+    rarely. The difference to the log may still be clear, so that this alone is no "don't".
+    """
+    d = Terms(rows.ratio * rows.loss, rows.ratio).by_unit(unit).shares() if rows.ratio.any() else np.zeros(1)
+    largest = float(np.abs(d).max())
+    if not largest > 1e-12 * float(np.abs(rows.loss).max()) / len(d):
+        return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
+    d = d / largest
+    cubes = float(np.sum(d**3))
+    count = min(float(d @ d) ** 3 / max(cubes**2, 1e-300), float(len(d)))
+    reason = f"the estimate rests on the outcomes of about {count:.0f} units"
+    return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)

@@ -1,0 +1,191 @@
+"""Propensities that were not logged, and those of several loggers: explicit steps, with what they say of themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import AnyArray, FloatArray
+from poem.compute import OneBlasThread
+from poem.data import BanditLog, folds_of
+from poem.errors import InputError, LogError
+from poem.policies import Policy, judge_all, supervised
+
+STRENGTHS = tuple(10.0**power for power in range(-3, 3))  # the C of the logistic regressions
+BINS = 10
+AGREES = 0.01  # how far a logger's probability may be from what was logged, relatively
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """One bin of the calibration: outputs that were given about this probability, and how often they were chosen."""
+
+    predicted: float
+    observed: float
+    count: int
+
+
+@dataclass(frozen=True)
+class PropensityFit:
+    """Estimated propensities, and how far to trust them.
+
+    Attributes
+    ----------
+    log : BanditLog
+        The log with the estimated propensities; all that is made from it says "estimated".
+    C : float
+        The strength that was chosen on held-out rows.
+    log_loss : float
+        The mean of −log p of the logged outputs, each predicted without its fold. Lower is better.
+    bins : tuple of Calibrated
+    calibration_error : float
+        The mean difference between predicted and observed, weighted by the bins.
+    mean_log_error : float or None
+        The mean of |log estimated − log logged|, where propensities were logged.
+    """
+
+    log: BanditLog
+    C: float
+    log_loss: float
+    bins: tuple[Calibrated, ...]
+    calibration_error: float
+    mean_log_error: float | None
+
+    def __repr__(self) -> str:
+        error = "" if self.mean_log_error is None else f", off the logged ones by {self.mean_log_error:.3g} in log"
+        return (
+            f"PropensityFit: estimated for {len(self.log):,} rows, C = {self.C:g}, log loss {self.log_loss:.4g}, "
+            f"calibration error {self.calibration_error:.3g}{error}"
+        )
+
+    def plot(self) -> Any:
+        """Draw predicted against observed; return a matplotlib figure."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(4.5, 4.5), layout="constrained")
+        axes = figure.subplots()
+        sizes = np.array([found.count for found in self.bins], dtype=np.float64)
+        x, y = [found.predicted for found in self.bins], [found.observed for found in self.bins]
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+        axes.scatter(x, y, s=20.0 + 180.0 * sizes / sizes.max())
+        axes.set(xlabel="estimated probability", ylabel="share that was chosen", title="Estimated propensities")
+        axes.grid(alpha=0.3)
+        return figure
+
+
+def estimate_propensities(log: BanditLog, *, C: float | None = None, folds: int = 5, seed: int = 0) -> PropensityFit:
+    """Estimate the logging policy from its choices, for a log that did not keep its probabilities.
+
+    A logistic regression of the outputs on the contexts (for label sets, one for each label, as if they
+    were chosen independently), cross-fitted: no row's propensity comes from a model that saw the row's unit. What
+    the logging policy knew and the contexts do not hold is lost, and no interval accounts for that.
+
+    Parameters
+    ----------
+    log : BanditLog
+        With ``propensity="missing"``, or with logged ones to compare with.
+    C : float, optional
+        The inverse strength of the l2 penalty; chosen on held-out rows if not given.
+    folds, seed : int
+    """
+    if not isinstance(log, BanditLog):
+        raise InputError(f"estimate_propensities takes a BanditLog; found {type(log).__name__}.")
+    with OneBlasThread():  # many small regressions: threads would only get in each other's way
+        return _estimated(log, folds_of(log, folds, seed), folds, C)
+
+
+def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> PropensityFit:
+    strength = _chosen_strength(log, fold) if C is None else C
+    log_propensity = np.empty(len(log))
+    predicted, observed = [], []
+    for part in range(folds):
+        rows = np.flatnonzero(fold == part)
+        policy = _fitted(log, np.flatnonzero(fold != part), strength)
+        contexts = log.X[log.context[rows]]
+        log_propensity[rows] = policy.log_prob(contexts, _outputs(log, rows))
+        predicted.append(policy.marginals(contexts))
+        observed.append(log.y[rows] if log.y.ndim == 2 else np.eye(len(log.labels))[log.y[rows]])
+    bins, error = _calibration(np.concatenate(predicted).ravel(), np.concatenate(observed).ravel())
+    off = None
+    if log.propensities == "logged":
+        off = float(np.mean(np.abs(log_propensity - log.log_propensity)))
+    estimated = log.with_propensities(log_propensity, "estimated")
+    return PropensityFit(estimated, strength, -float(log_propensity.mean()), bins, error, off)
+
+
+def _outputs(log: BanditLog, rows: AnyArray) -> AnyArray:
+    return log.y[rows] if log.y.ndim == 2 else np.asarray(log.labels)[log.y[rows]]
+
+
+def _fitted(log: BanditLog, rows: AnyArray, C: float) -> Policy:
+    return supervised(log.X[log.context[rows]], _outputs(log, rows), C=C, labels=log.labels)
+
+
+def _chosen_strength(log: BanditLog, fold: AnyArray) -> float:
+    """Return the C of the largest likelihood on one fold."""
+    train, held = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+    contexts, outputs = log.X[log.context[held]], _outputs(log, held)
+    scores = [float(_fitted(log, train, C).log_prob(contexts, outputs).mean()) for C in STRENGTHS]
+    return STRENGTHS[int(np.argmax(scores))]
+
+
+def _calibration(predicted: FloatArray, observed: FloatArray) -> tuple[tuple[Calibrated, ...], float]:
+    number = np.minimum((predicted * BINS).astype(np.int64), BINS - 1)
+    bins = tuple(
+        Calibrated(float(predicted[mine].mean()), float(observed[mine].mean()), int(mine.sum()))
+        for mine in (number == position for position in range(BINS))
+        if mine.any()
+    )
+    error = sum(found.count * abs(found.predicted - found.observed) for found in bins) / len(predicted)
+    return bins, float(error)
+
+
+# ---- several loggers ------------------------------------------------------------------------
+
+
+def balanced(log: BanditLog, loggers: Mapping[Any, Any]) -> BanditLog:
+    """Return a log of several loggers with the propensities of their mixture.
+
+    p(y|x) = Σ over loggers of (their share of the rows)·p_logger(y|x): an output that one logger hardly
+    ever chose and another one often did has no large weight any more (multiple importance sampling with
+    the balance heuristic).
+
+    Parameters
+    ----------
+    log : BanditLog
+        With ``logger=``.
+    loggers : dict
+        For each name in ``log.logger`` its policy, or the probabilities (n,) that it gives to all logged outputs.
+    """
+    if not isinstance(log, BanditLog) or not isinstance(loggers, Mapping):
+        raise InputError(
+            f"balanced takes (log, dict of loggers' names and policies); found {type(log).__name__} and "
+            f"{type(loggers).__name__}."
+        )
+    if log.logger is None:
+        raise LogError("the log does not say which logger chose each row. Build it with logger=.")
+    names, counts = np.unique(log.logger, return_counts=True)
+    missing = [name for name in names.tolist() if name not in loggers]
+    if missing:
+        raise InputError(f"loggers must have a policy for each logger of the log; there is none for {missing[:5]}.")
+    judged = judge_all({f"logger {name}": loggers[name] for name in names.tolist()}, log)
+    logs = np.stack([found.log_prob for found in judged])
+    for row_of, name in zip(logs, names.tolist(), strict=True):
+        _check_agreement(log, row_of, name)
+    shares = np.log(counts / counts.sum())
+    return log.with_propensities(np.minimum(special.logsumexp(logs + shares[:, None], axis=0), 0.0), "balanced")
+
+
+def _check_agreement(log: BanditLog, log_prob: FloatArray, name: Any) -> None:
+    """Compare a logger's policy with what its own rows say."""
+    if log.propensities != "logged":
+        return
+    off = np.where(log.logger == name, np.abs(log_prob - log.log_propensity), 0.0)
+    row = int(np.argmax(off))
+    if off[row] > AGREES:
+        raise InputError(
+            f"logger {name} gives row {row} the probability {np.exp(log_prob[row]):.4g}, but "
+            f"{np.exp(log.log_propensity[row]):.4g} was logged. Pass the policy that made these rows."
+        )

@@ -1,0 +1,231 @@
+"""The answer of an evaluation: a table that prints, plots and exports itself."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from poem.errors import InputError
+from poem.estimators import ONLY_FOR, Estimate, check_level
+from poem.evaluation.diagnostics import Diagnostics, Verdict
+from poem.text import aligned
+
+
+@dataclass(frozen=True)
+class Line:
+    """One policy by one estimator.
+
+    ``low`` and ``high`` contain the stated bias of clipped weights (``bias_bound``). ``difference`` is to what
+    was evaluated against: negative is better. ``probability_better`` is that of a difference below 0, ``freedom``
+    the degrees of freedom of the standard error, ``bias_above`` the part of the bias that is in ``high``.
+    """
+
+    policy: str
+    estimator: str
+    value: float
+    low: float
+    high: float
+    stderr: float
+    bias_bound: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    probability_better: float
+    verdict: Verdict
+    freedom: float
+    bias_above: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What :func:`poem.evaluate` found.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+    diagnostics : dict of Diagnostics
+        By the name of the policy: whether to believe its lines.
+    logged : Estimate
+        The mean loss that was logged.
+    interval, level, against
+        How the intervals were made, and what the differences are to.
+    propensities : "logged" or "estimated"
+    outcome : "loss" or "reward"
+        What the log called it. Lines are always losses, a reward being a negated loss; text and plot show rewards.
+    by_logger : dict of Evaluation
+        For a log of several loggers, each one's rows judged alone.
+    skipped : tuple of str
+        Policies without estimates from a loss model, because there is none, or because only the logged
+        outputs' probabilities are known.
+    """
+
+    lines: tuple[Line, ...]
+    diagnostics: dict[str, Diagnostics]
+    logged: Estimate
+    interval: str
+    level: float
+    against: str
+    propensities: str = "logged"
+    skipped: tuple[str, ...] = ()
+    outcome: str = "loss"
+    by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
+
+    def __getitem__(self, key: tuple[str, str]) -> Line:
+        """Return the line of (policy, estimator)."""
+        for line in self.lines:
+            if (line.policy, line.estimator) == key:
+                return line
+        known = sorted({(line.policy, line.estimator) for line in self.lines})
+        raise InputError(f"there is no line {key!r}; there are {known[:12]}.")
+
+    def __repr__(self) -> str:
+        percent = f"{100.0 * self.level:g} %"
+        head = (
+            "policy",
+            "estimator",
+            self.outcome,
+            f"{percent} interval",
+            f"− {self.against}",
+            "interval",
+            "P(better)",
+            "bias ≤",
+        )
+        rows = [
+            (
+                line.policy,
+                line.estimator,
+                f"{self._shown(line.value):.4g}",
+                self._ends(line.low, line.high),
+                "" if np.isnan(line.difference) else f"{self._shown(line.difference):+.4g}",
+                "" if np.isnan(line.difference) else self._ends(line.difference_low, line.difference_high),
+                "" if np.isnan(line.probability_better) else f"{line.probability_better:.3f}",
+                "" if line.bias_bound == 0.0 else f"{line.bias_bound:.2g}",
+            )
+            for line in self.lines
+        ]
+        low, high = self.logged.interval(self.level)
+        text = [
+            f"logged {self.outcome} {self._shown(self.logged.value):.4g} {self._ends(low, high)} over "
+            f"{self.logged.n:,} rows, {self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
+            aligned(head, rows),
+        ]
+        if without := self._without_interval():
+            text.append(
+                f"{self.interval} intervals exist for {ONLY_FOR[self.interval]} only, not for {', '.join(without)}; "
+                "t and bootstrap intervals exist for all"
+            )
+        if self.skipped:
+            text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
+        text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
+        return "\n".join(text)
+
+    def _shown(self, loss: float) -> float:
+        """Return a loss, or a difference of losses, as what the log called it."""
+        return 0.0 - loss if self.outcome == "reward" else loss
+
+    def _as_shown(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Return a line in what the log called it."""
+        if self.outcome == "loss":
+            return line
+        turned = {name: 0.0 - line[name] for name in ("value", "difference")}
+        for low, high in (("low", "high"), ("difference_low", "difference_high")):
+            turned |= {low: 0.0 - line[high], high: 0.0 - line[low]}
+        return line | turned
+
+    def _without_interval(self) -> list[str]:
+        """Return the estimators for which the chosen interval is not made."""
+        known = ONLY_FOR.get(self.interval)
+        return list(dict.fromkeys(line.estimator for line in self.lines if known and line.high == np.inf))
+
+    def _ends(self, low: float, high: float) -> str:
+        if self.interval in ONLY_FOR and not np.isfinite([low, high]).any():
+            return ""
+        low, high = sorted((self._shown(low), self._shown(high)))
+        return f"[{low:.4g}, {high:.4g}]"
+
+    def _estimated(self) -> str:
+        return "; propensities estimated, not logged" if self.propensities == "estimated" else ""
+
+    def bound(self, policy: str, estimator: str, level: float = 0.95) -> float:
+        """Return the loss that a policy stays below with this probability: "at least this good"."""
+        line = self[policy, estimator]
+        if self.interval != "t":
+            # The upper end of a two-sided interval is a one-sided bound with half of the error.
+            if abs(check_level(level) - (1.0 + self.level) / 2.0) > 1e-9:
+                raise InputError(
+                    f"one-sided bounds by {self.interval!r} are the upper ends of intervals: evaluate with "
+                    f"level={2.0 * level - 1.0:g} for a bound at {level:g}."
+                )
+            return line.high
+        freedom = max(line.freedom, 1.0)
+        if not np.isfinite(line.stderr) or line.freedom < 1.0 - 1e-9:
+            return np.inf
+        return float(line.value + special.stdtrit(freedom, check_level(level)) * line.stderr + line.bias_above)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one plain dict for each line."""
+        return [asdict(line) for line in self.lines]
+
+    def to_frame(self) -> Any:
+        """Return the lines as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise InputError("to_frame needs pandas: pip install pandas. to_dicts() does without.") from error
+        return pandas.DataFrame(self.to_dicts())
+
+    def to_json(self) -> str:
+        """Return all of it as JSON, in what the log called it: rewards are rewards. Unbounded or unknown is null."""
+        content = {
+            "level": self.level,
+            "interval": self.interval,
+            "against": self.against,
+            "outcome": self.outcome,
+            "skipped": list(self.skipped),
+            "propensities": self.propensities,
+            "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
+            "lines": [self._as_shown(line) for line in self.to_dicts()],
+            "diagnostics": {name: found.to_dict() for name, found in self.diagnostics.items()},
+            "by_logger": {str(name): json.loads(found.to_json()) for name, found in self.by_logger.items()},
+        }
+        return json.dumps(_finite(content), ensure_ascii=False, indent=2)
+
+    def plot(self) -> Any:
+        """Draw every estimate with its interval beside the logged loss; return a matplotlib figure."""
+        from matplotlib.figure import Figure
+
+        names = list(self.diagnostics)
+        figure = Figure(figsize=(8.0, 1.2 + 0.32 * len(self.lines)), layout="constrained")
+        axes = figure.subplots()
+        for position, line in enumerate(self.lines):
+            colour = f"C{names.index(line.policy) % 10}"
+            value, (low, high) = self._shown(line.value), sorted((self._shown(line.low), self._shown(line.high)))
+            reach = [[max(value - low, 0.0)], [max(high - value, 0.0)]]
+            bounded = np.isfinite(reach).all() and np.isfinite(line.value)
+            axes.errorbar(value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
+            if not bounded:
+                axes.axhline(position, color=colour, alpha=0.3, linewidth=6)
+        low, high = sorted(map(self._shown, self.logged.interval(self.level)))
+        if np.isfinite([low, high]).all():
+            axes.axvspan(low, high, color="0.85", zorder=0)
+        axes.axvline(self._shown(self.logged.value), color="0.4", linewidth=1, label="logged")
+        axes.set_yticks(
+            range(len(self.lines)), [f"{line.policy} ({line.verdict}): {line.estimator}" for line in self.lines]
+        )
+        axes.invert_yaxis()
+        axes.set(xlabel=f"{self.outcome}, {100 * self.level:g} % interval{self._estimated()}")
+        axes.grid(axis="x", alpha=0.3)
+        axes.legend(frameon=False)
+        return figure
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,192 @@
+"""What the arguments of a fit mean: checked, and turned into the parts that do the work."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray
+from poem.data import BanditLog, folds_of
+from poem.errors import InputError, MismatchError
+from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective, Weighted
+from poem.evaluation import clip_for
+from poem.learning.portfolio import Lam, Learner, learners_for
+from poem.optimizers import LBFGS, Optimizer
+from poem.policies import FlooredPolicy, Policy
+from poem.structures import Structure
+
+Validation = float | int | BanditLog | Literal["auto"] | None
+
+FOLDS, SHARE = 5, 0.25  # of "auto"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on, rows to judge on, and the independent unit of each of the latter."""
+
+    train: BanditLog
+    held: BanditLog | None
+    units: IntArray | None
+
+
+def checked_structure(structure: Structure | None, log: BanditLog) -> Structure:
+    """Return the structure that a log needs; a given one must be the same."""
+    inferred = log.structure
+    if structure is not None and structure != inferred:
+        raise MismatchError(
+            f"structure is {structure}, but the log's y needs {inferred}. Leave structure out, or mend y."
+        )
+    return inferred
+
+
+def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: Any, seed: Any, n_jobs: Any) -> None:
+    """Refuse arguments of a wrong kind."""
+    for name, value, kind, example in (
+        ("log", log, BanditLog, "poem.BanditLog(X, y, loss=…, propensity=…)"),
+        ("estimator", estimator, Objective | None, "poem.IPS()"),
+        ("optimizer", optimizer, Optimizer | None, "poem.LBFGS()"),
+        ("n_jobs", n_jobs, int | None, "2, or -1 for all cores"),
+    ):
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be such as {example}; found {value!r}.")
+    if l2 is not None and not (isinstance(l2, int | float | np.number) and np.isfinite(l2) and l2 >= 0.0):
+        raise InputError(f"l2 must be finite and not negative; found {l2!r}.")
+    if not isinstance(confidence, float | np.floating) or not 0.5 <= confidence < 1.0:
+        raise InputError(f"confidence must be at least 0.5 and below 1; found {confidence!r}. Use 0.95 for 95 %.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or above; found {seed!r}.")
+
+
+def check_asked(certify: bool, refit: bool, imitate: bool) -> None:
+    """Refuse wishes that contradict each other."""
+    if not certify and (refit or imitate):
+        raise InputError("refit= and imitate= are about certificates; leave them out with certify=False.")
+
+
+def check_features(log: BanditLog, fit_intercept: bool) -> None:
+    """Refuse a log with nothing to learn with."""
+    if log.n_features + int(fit_intercept) == 0:
+        raise InputError(
+            "X has no columns, and fit_intercept is False: there is nothing to learn with. Allow one of them."
+        )
+
+
+def asked_for(
+    learners: Any,
+    estimator: Objective | None,
+    lam: Lam | None,
+    l2: float | None,
+    optimizer: Optimizer | None,
+    started: bool,
+    select_by: str | Estimator | None,
+) -> tuple[tuple[Learner, ...], str | Estimator, bool]:
+    """Return the learners that were asked for, how to choose among their candidates, and whether it is one's own."""
+    if estimator is None and lam is None and l2 is None and optimizer is None:
+        return learners_for(learners, started), "dr" if select_by is None else select_by, False
+    if not (isinstance(learners, str) and learners == "auto"):
+        raise InputError("pass learners=, or a learner of your own by estimator=, lam=, l2= and optimizer=; not both.")
+    estimator = IPS() if estimator is None else estimator
+    plain = lam is not None and not isinstance(lam, str) and not np.any(np.asarray(lam))
+    own = Learner(
+        name=estimator.name if plain else {"IPS": "POEM", "SNIPS": "Norm-POEM"}.get(estimator.name, estimator.name),
+        estimator=estimator,
+        start="given" if started else "zero",
+        lam="auto" if lam is None else lam,
+        l2=l2 or 0.0,
+        optimizer=optimizer or LBFGS(),
+    )
+    return (own,), "ips" if select_by is None else select_by, True
+
+
+def main_estimator(learners: Sequence[Learner]) -> Estimator:
+    """Return the estimator whose clip a calibration tells of: that of a single learner, or else IPS."""
+    only = learners[0].estimator if len(learners) == 1 else None
+    return IPS() if only is None else only
+
+
+def judge_of(select_by: str | Estimator, train: BanditLog) -> Estimator:
+    """Return the estimator that judges held-out rows, with its clip set."""
+    if isinstance(select_by, Weighted):
+        select_by = select_by.with_clip(clip_for(train, select_by)[0])
+    if isinstance(select_by, Estimator):
+        return select_by
+    named: dict[str, Estimator] = {"dr": DoublyRobust(clip=None), "ips": IPS(clip=None), "snips": SNIPS(clip=None)}
+    if select_by not in named:
+        raise InputError(f"select_by must be 'dr', 'ips', 'snips' or an estimator; found {select_by!r}.")
+    return named[select_by]
+
+
+def splits_of(log: BanditLog, validation: Validation, seed: int, *, by_unit: bool) -> list["Split"]:
+    """Return the rows to train on and those to judge on: one pair, or one for each fold."""
+    if isinstance(validation, str):
+        if validation != "auto":
+            raise InputError(f"validation must be 'auto', a number, a log, or None; found {validation!r}.")
+        units = int(log.units().max()) + 1
+        validation = min(FOLDS, units) if by_unit and units > 1 else SHARE
+    if validation is None:
+        return [Split(log, None, None)]
+    if isinstance(validation, BanditLog):
+        check_alike(log, validation)
+        return [Split(log, validation, validation.units())]
+    unit = log.units()
+    if isinstance(validation, int | np.integer) and not isinstance(validation, bool) and validation > 1:
+        fold = folds_of(log, int(validation), seed)
+        return [Split(log.take(fold != part), log.take(fold == part), unit[fold == part]) for part in range(validation)]
+    share = check_share(validation)
+    by: Literal["unit", "row"] | None = None
+    if by_unit:
+        by = "unit" if int(unit.max()) > 0 else "row"  # one unit alone cannot be held out; its rows can
+    train, held = log.split(share, np.random.default_rng([seed, 0]), by=by)
+    return [Split(train, held, held.units())]
+
+
+def check_alike(log: BanditLog, validation: BanditLog) -> None:
+    """Refuse a validation log of another kind."""
+    alike = ("labels", "n_features", "feature_names")
+    validation.need_propensities()
+    if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
+        raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
+
+
+def check_share(validation: Any) -> float:
+    """Return the share to hold out, or say what is wrong with it."""
+    if not isinstance(validation, float | np.floating) or not 0.0 < validation < 1.0:
+        raise InputError(
+            f"validation must be a share between 0 and 1, a number of folds above 1, a log, or None; "
+            f"found {validation!r}."
+        )
+    return float(validation)
+
+
+def weights_of(
+    policy: Policy | FlooredPolicy | FloatArray | None,
+    name: str,
+    log: BanditLog,
+    structure: Structure,
+    fit_intercept: bool,
+) -> FloatArray | None:
+    """Return the weights of a policy of the log's kind (without its floor), or those that were given as an array."""
+    if policy is None:
+        return None
+    if isinstance(policy, FlooredPolicy):
+        policy = policy.policy
+    if isinstance(policy, Policy):
+        theirs = policy.structure, policy.labels, policy.feature_names
+        if theirs != (structure, log.labels, log.feature_names) or policy.intercept != fit_intercept:
+            raise MismatchError(
+                f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
+                f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "
+                f"{log.feature_names}, intercept {policy.intercept} against {fit_intercept}. Pass one of the same kind."
+            )
+    try:
+        weights = policy.weights if isinstance(policy, Policy) else np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        hint = " Pass result.policy." if hasattr(policy, "policy") else " Read a file with poem.load_policy."
+        raise InputError(f"{name} must be a policy or its weights; found {type(policy).__name__}.{hint}") from error
+    wanted = (log.n_features + int(fit_intercept), structure.n_scores)
+    if weights.shape != wanted:
+        raise MismatchError(f"{name} has weights of shape {weights.shape}; this log needs {wanted}.")
+    if not np.all(np.isfinite(weights)):
+        raise InputError(f"{name} must be finite; it holds NaN or infinity.")
+    return weights

@@ -1,0 +1,144 @@
+"""From a policy and rows that it has not seen to a certificate."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.certificates import Certificate, Forecast, extremes, forecast, heavy_tail, known_logger
+from poem.compute import OneBlasThread, Threads, count_threads
+from poem.data import BanditLog
+from poem.errors import InputError
+from poem.estimators import IPS
+from poem.evaluation import Calibration, LossBounds, as_losses, calibrate
+from poem.learning.arguments import check_features, check_kinds, weights_of
+from poem.learning.contest import HeldOut
+from poem.learning.plan import Plan, conditions_of, plan_of
+from poem.learning.training import Training
+from poem.policies import NO_POLICY, FlooredPolicy, Policy
+
+KEPT = 0.8  # share of a log that certifies, if no earlier one helps
+SURELY = 4.0  # standard errors above what chance explains
+CERTAIN = 1e-12  # how far from 0 the logarithm of a propensity of 1 is kept
+DIGITS = 12  # in which sums of copies agree
+COPIES = 0.01  # share of the rows that certify that may be copies of others
+
+
+def certify(
+    policy: Policy | None,
+    log: BanditLog,
+    *,
+    earlier: BanditLog | None = None,
+    loss_bounds: LossBounds = "auto",
+    confidence: float = 0.95,
+    logging_policy: Policy | FlooredPolicy | None = None,
+    n_jobs: int | None = -1,
+    seed: int = 0,
+) -> Certificate:
+    """Certify that a policy is better than what was logged, on a log that it was not trained on.
+
+    Parameters
+    ----------
+    policy : Policy
+    log : BanditLog
+        Rows that played no part in making the policy.
+    earlier : BanditLog, optional
+        Other rows, such as those that the policy was trained on. They make the certificate sharper: what it expects
+        of rewards and of the logging policy is learnt from them. By default, the first fifth of the log is used for it.
+    loss_bounds : (lowest, highest) or "auto"
+        What a loss can be: your promise. ``"auto"`` takes the extremes of the log, and the certificate says so.
+    confidence : float
+    logging_policy : Policy or FlooredPolicy, optional
+        The policy that made the log, if it is known.
+    """
+    if policy is None:
+        raise InputError(NO_POLICY.format(name="the policy"))
+    if not isinstance(policy, Policy):
+        raise InputError(f"certify takes a poem.Policy; found {type(policy).__name__}. poem.Gate judges any other.")
+    check_kinds(log, None, None, None, confidence, seed, n_jobs)
+    log.need_propensities()
+    policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
+    if policy.training.get("log") == log.fingerprint():
+        raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
+    check_features(log, policy.intercept)
+    plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
+    if not plan.rest:
+        raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
+    first, fresh = plan.first, plan.rest[0]
+    calibration = calibrate(first, IPS(), as_losses(loss_bounds, log), fresh)
+    logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
+    known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
+    threads = Threads(count_threads(n_jobs))
+    with OneBlasThread():
+        training = Training(
+            first, log.structure, policy.intercept, calibration, known=known, seed=seed, threads=threads
+        )
+        seen = HeldOut(first, training, first.units(), True)
+        foreseen = forecast(seen.paired(policy, threads), np.unique(seen.units, return_inverse=True)[1])
+        return certificate_of(policy, training, fresh, foreseen, confidence, plan)
+
+
+def certificate_of(
+    policy: Policy, training: Training, fresh: BanditLog, foreseen: Forecast, confidence: float, plan: Plan
+) -> Certificate:
+    """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
+    calibration = training.calibration
+    held = HeldOut(fresh, training, fresh.units(), True, stream=1)
+    evidence = held.evidence(policy, foreseen.cap, training.threads)
+    span = calibration.loss_high - calibration.loss_low
+    found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
+    losses = np.concatenate([training.log.loss, fresh.loss])
+    more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
+    return replace(found, objections=found.objections + sum(more, ()))
+
+
+def _shuffled(plan: Plan) -> tuple[str, ...]:
+    if not plan.unordered:
+        return ()
+    return (
+        "contexts and propensities change along the rows and there are no times, so that poem cannot tell what came "
+        "first. Pass time=, or shuffle the rows if the logging policy did not learn from its own log",
+    )
+
+
+def _copied(learnt: BanditLog, fresh: BanditLog) -> tuple[str, ...]:
+    """Say that rows that certify are copies of others: more rows in one context are equal than chance explains."""
+    keys = [_row_keys(log) for log in (learnt, fresh)]
+    scale = [max(float(np.abs(key[of]).max()) for key in keys) or 1.0 for of in (0, 1)]  # one for both logs
+    (place, row), (new_place, new_row) = [[np.round(key[of] / scale[of], DIGITS) for of in (0, 1)] for key in keys]
+    _, one = np.unique(new_row, return_index=True)
+    places, counts = np.unique(place, return_counts=True)
+    where = np.minimum(np.searchsorted(places, new_place[one]), len(places) - 1)
+    tries = np.where(places[where] == new_place[one], counts[where], 0)
+    chance = -np.expm1(tries * np.log1p(-np.exp(np.minimum(fresh.log_propensity[one], -CERTAIN))))
+    copies = int(np.isin(new_row[one], row).sum())
+    spread = float(np.sqrt(max(float((chance * (1.0 - chance)).sum()), 1.0)))
+    if copies - float(chance.sum()) <= max(SURELY * spread, COPIES * len(one)):
+        return ()
+    return (f"{copies:,} of the rows that certify are copies of rows that were learnt from. Drop the copies",)
+
+
+def _row_keys(log: BanditLog) -> tuple[FloatArray, FloatArray]:
+    """Return two numbers per row that are the same for copies: of the context, and of the whole row."""
+    rng = np.random.default_rng(11)
+    X = np.asarray(log.X @ rng.normal(size=log.n_features))[log.context]
+    y = log.y.reshape(len(log), -1)
+    return X, np.asarray(X + y @ rng.normal(size=y.shape[1]) + log.loss + log.log_propensity)
+
+
+def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str, ...]:
+    """Say why bounds that were taken from the data cannot be believed, if that is so."""
+    if calibration.bounds_from != "data":
+        return ()
+    name, tail, rare = ("losses" if outcome == "loss" else "rewards"), heavy_tail(losses), extremes(losses)
+    advice = "Pass loss_bounds= that hold for every row"
+    if tail.heavy:
+        cap = tail.cap if outcome == "loss" else 0.0 - tail.cap
+        return (
+            f"{name} have a heavy tail, so that those of the log are no bounds. {advice}, or cap them at {cap:.3g}",
+        )
+    if rare is not None:
+        count = int(np.count_nonzero(rare.rows))
+        return (f"{count} rows have extreme {name}, so that those of the log are no bounds. {advice}",)
+    return ()

@@ -1,0 +1,80 @@
+"""Finished candidates on disk, so that an interrupted grid resumes where it stopped."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.data import BanditLog
+from poem.errors import CheckpointError, PolicyFileError
+from poem.files import write_whole
+from poem.policies import Policy, load_policy
+from poem.version import VERSION
+
+
+class Checkpoint:
+    """A folder that belongs to one log and one set of settings; None keeps nothing."""
+
+    def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
+        self.folder, self.first = None if folder is None else Path(folder), 0
+        if self.folder is None:
+            return
+        if self.folder.exists() and not self.folder.is_dir():
+            raise CheckpointError(f"the checkpoint {str(folder)!r} is a file; a folder is needed. Pass another path.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        owner = self.folder / "fit.json"
+        if not owner.exists():
+            write_whole(owner, json.dumps({"fingerprint": fingerprint}).encode())
+        elif _owner(owner) != fingerprint:
+            raise CheckpointError(
+                f"the checkpoint folder {str(folder)!r} belongs to another log or to other settings. "
+                "Pass an empty folder, or delete this one to start anew."
+            )
+
+    def beginning_at(self, position: int) -> "Checkpoint":
+        """Return the same folder for more candidates, which are numbered from ``position`` on."""
+        rest = copy(self)
+        rest.first = position
+        return rest
+
+    def load(self, position: int) -> Policy | None:
+        """Return the policy that was kept for a candidate, with its record in ``training``."""
+        path = self._path(position)
+        if path is None or not path.exists():
+            return None
+        try:
+            found = load_policy(path)
+        except PolicyFileError:  # damaged since: it is fitted again
+            return None
+        return found if isinstance(found, Policy) else None
+
+    def keep(self, position: int, policy: Policy) -> None:
+        """Keep a finished candidate."""
+        path = self._path(position)
+        if path is not None:
+            policy.save(path)
+
+    def _path(self, position: int) -> Path | None:
+        return None if self.folder is None else self.folder / f"candidate-{self.first + position}.poem"
+
+
+def _owner(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())["fingerprint"]
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def fingerprint(log: BanditLog, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:
+    """Return a digest of everything that decides the outcome of a fit."""
+    about = {**settings, "poem": VERSION}
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
+    for start in starts:
+        digest.update(b"none" if start is None else np.ascontiguousarray(start).tobytes())
+    digest.update(log.fingerprint().encode())
+    return digest.hexdigest()

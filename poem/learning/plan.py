@@ -1,0 +1,91 @@
+"""Which rows a fit learns from, which certify, and what the certificate takes for granted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.certificates import adapts
+from poem.data import BanditLog
+from poem.errors import InputError
+from poem.evaluation import Calibration
+from poem.learning.arguments import Validation, check_alike, check_share
+from poem.learning.reserve import WORDS, Order, Reserve
+from poem.learning.selection import Candidate
+
+KEPT = 0.5  # share of the units that "auto" keeps at first
+LEAST_KEPT, LEAST_SHARE = 50, 0.1  # what certifies in the end, at least
+SLACK = 1.25  # times as many units as foreseen certify, if there are so many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What candidates compete on, and what is kept for the certificate.
+
+    ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a
+    certificate is not expected to need, unless its size was given. A plan is ``unordered`` if the order of rows is not
+    that of time, although propensities change along them.
+    """
+
+    first: BanditLog
+    rest: tuple[BanditLog, ...]
+    validation: Validation
+    reserve: Reserve | None = None
+    most: int = 0
+    fixed: bool = True
+    order: Order = "given"
+    unordered: bool = False
+
+    def cut(self, candidate: Candidate, alpha: float) -> tuple[BanditLog, BanditLog]:
+        """Return the rows to learn the candidate from again, and those that certify it."""
+        if self.reserve is None:
+            return self.first, self.rest[0]
+        assert candidate.forecast is not None
+        wanted = SLACK * candidate.forecast.units_needed(alpha)
+        least = min(max(LEAST_KEPT, int(LEAST_SHARE * self.reserve.units)), self.most)
+        kept = self.most if self.fixed else int(np.clip(wanted, least, self.most))
+        return self.reserve.cut(kept)
+
+
+def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) -> Plan:
+    """Decide what is kept for a certificate; without one, nothing is."""
+    if not certifies:
+        return Plan(log, (), validation)
+    if isinstance(validation, BanditLog):
+        check_alike(log, validation)
+        if len(validation) == len(log) and np.array_equal(validation.loss, log.loss):
+            raise InputError(
+                "what certifies must be other rows than those that are learnt from; both logs are the same."
+            )
+        return Plan(log, (validation,), "auto", most=int(validation.units().max()) + 1)
+    folds: Validation = "auto" if isinstance(validation, float | np.floating) else validation
+    share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
+    reserve = Reserve.of(log, seed)
+    if reserve.units < 2:
+        return Plan(log, (), folds, order=reserve.order)  # one unit alone cannot be kept
+    most = min(max(round(share * reserve.units), 1), reserve.units - 1)
+    first, rest = reserve.cut(most)
+    fixed = isinstance(validation, float | np.floating)
+    unordered = reserve.order == "random" and adapts(log).changes
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered)
+
+
+def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:
+    """Say what a certificate takes for granted, in words."""
+    return tuple(_conditions(fresh, calibration, plan))
+
+
+def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Iterator[str]:
+    low, high = calibration.loss_low, calibration.loss_high
+    low, high = (low, high) if fresh.outcome == "loss" else (0.0 - high, 0.0 - low)
+    if fresh.propensities == "estimated":
+        yield "the estimated propensities are right"
+    else:
+        yield "the logged propensities are right"
+    name = "losses" if fresh.outcome == "loss" else "rewards"
+    if calibration.bounds_from == "data":
+        yield f"{name} lie in [{low:.4g}, {high:.4g}], as in this log (a guess, not your promise)"
+    else:
+        yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
+    repeated = len(fresh) > int(fresh.units().max()) + 1
+    yield WORDS[plan.order].format(units="groups" if fresh.group is not None else "contexts" if repeated else "rows")

@@ -1,0 +1,282 @@
+"""What a fit found, and what it says of itself."""
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, Literal
+
+from poem.certificates import Certificate, finite
+from poem.data import BanditLog
+from poem.estimators import Estimate
+from poem.evaluation import Calibration
+from poem.learning.selection import MEANING, Candidate, Table
+from poem.policies import FlooredPolicy, Policy
+
+Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
+
+MANY = 0.1  # of a policy's decisions that the log lacks
+UNITS = 5  # independent units below which nothing can be said
+FEW = 50.0  # effective rows below which an estimate hangs on a few
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What :func:`poem.fit` found.
+
+    Attributes
+    ----------
+    policy : Policy, FlooredPolicy or None
+        The one to use; None if nothing was certified and there is no logging policy to fall back on.
+    origin : str
+        What the policy is: "certified", "refitted" (the certified recipe on all rows), "logging policy", "imitation",
+        "none", or "learnt" where no certificate was asked for.
+    certificate : Certificate or None
+        What fresh rows say of the policy that was chosen, certified or not; None if no candidate was worth trying,
+        or where no certificate was asked for.
+    chosen : Candidate
+        Its row of the table, which was learnt from fewer rows.
+    table : Table
+        Every candidate that was tried.
+    calibration : Calibration
+        Loss scale, clip and λ*, and where they come from.
+    n_rows, n_train, n_validation : int
+        How many rows the log has, how many each candidate was trained on, and how many were judged on.
+    folds : int
+        In how many parts; with several, every row was judged by a policy that had not seen it.
+    logged : Estimate or None
+        The loss that was logged on the held-out rows, to compare with.
+    confidence : float or None
+        That of the certificate; None where none was asked for.
+    imitation : Candidate or None
+        The imitation of the logging policy, with its own estimated loss.
+    outcome : "loss" or "reward"
+        What the log called it, for :meth:`explain`; all figures are losses.
+    propensities : "logged" or "estimated"
+    doubtful_logger : bool
+        Whether ``logging_policy`` has other probabilities than the log.
+    """
+
+    policy: Policy | FlooredPolicy | None
+    chosen: Candidate
+    table: Table
+    calibration: Calibration
+    n_train: int
+    n_validation: int
+    logged: Estimate | None
+    n_rows: int
+    folds: int = 1
+    confidence: float | None = None
+    certificate: Certificate | None = None
+    origin: Origin = "learnt"
+    imitation: Candidate | None = None
+    outcome: str = "loss"
+    propensities: str = "logged"
+    doubtful_logger: bool = False
+
+    @property
+    def certified(self) -> bool | None:
+        """Whether fresh rows certify that a better policy was found; None where no certificate was asked for."""
+        if self.confidence is None:
+            return None
+        return self.certificate is not None and self.certificate.certified
+
+    @property
+    def refitted(self) -> bool:
+        """Whether the policy was learnt from more rows than the candidates of the table."""
+        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+            return False
+        return bool(self.policy.training["n_train"] != self.n_train)
+
+    def __repr__(self) -> str:
+        lines = [
+            "no policy" if self.policy is None else str(self.policy),
+            f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
+            *(["propensities are estimated, not logged"] if self._estimated else []),
+            str(self.table),
+        ]
+        if self.confidence is not None:
+            lines.append(self._verdict())
+        elif self.logged is not None and self.chosen.validation is not None:
+            better = self.chosen.validation.interval()[1] < self.logged.value
+            verdict = "is estimated to be better" if better else "is not shown to be better"
+            lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
+        return "\n".join(lines)
+
+    def explain(self) -> str:
+        """Return in a few lines what was chosen, whether it is certified, the estimated gain, and the warnings."""
+        lines = self._certified_lines() if self.confidence is not None else self._estimated_lines()
+        return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
+
+    def _certified_lines(self) -> list[str]:
+        count = len(self.table) - 1  # without the imitation
+        lines = [f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {count} candidates."]
+        lines.append(self._verdict())
+        found = self.certificate
+        if found is not None:
+            low, high = found.interval
+            lines.append(
+                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
+                f"is {self._shown(found.logged):.4g} on these rows."
+            )
+            if self.certified:
+                lines.append(f"Provided that: {'; '.join(found.conditions)}.")
+        return [*lines, *self._next_step()]
+
+    def _verdict(self) -> str:
+        found, sure = self.certificate, f"{self.confidence or 0.95:.0%}"
+        if found is None and self.chosen.validation is not None and self.chosen.validation.units < 2:
+            return "Not certified: the log has too few independent units."
+        if found is None:
+            return "Not certified: no candidate did better than the log on held-out rows."
+        on = f"on {found.rows:,} fresh rows"
+        if found.certified:
+            which = "lower" if self.outcome == "loss" else "higher"
+            after = "; this is for the policy before refitting" if self.origin == "refitted" else ""
+            return (
+                f"Certified: its {self.outcome} is {which} than what was logged, by at least {found.gain_at_least:.4g} "
+                f"with {sure} confidence ({on}){after}."
+            )
+        if found.objections:
+            return f"Not certified: {'; '.join(found.objections)}."
+        return (
+            f"Not certified: {found.rows:,} fresh rows do not show that it is better than what was logged. Its gain is "
+            f"above {found.gain_at_least:.4g} with {sure} confidence; that must be above 0."
+        )
+
+    def _next_step(self) -> list[str]:
+        if self.certified:
+            return []
+        lines = []
+        found = self.certificate
+        if found is not None and isfinite(found.units_needed) and not found.objections:
+            rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
+            lines.append(f"To certify such a gain takes a log of about {_rounded(rows):,} rows.")
+        if self.origin == "logging policy":
+            lines.append("The policy is the logging policy.")
+        elif self.origin == "imitation":
+            lines.append(f"The policy is an imitation of the logging policy{self._imitation_estimate()}.")
+        else:
+            lines.append("There is no policy: keep what is running.")
+        return lines
+
+    def _imitation_estimate(self) -> str:
+        estimate = None if self.imitation is None else self.imitation.validation
+        if estimate is None or self.logged is None:
+            return ""
+        return (
+            f", with an estimated {self.outcome} of {self._estimate(estimate)} where "
+            f"{self._shown(self.logged.value):.4g} was logged"
+        )
+
+    def _estimated_lines(self) -> list[str]:
+        chosen, count = self.chosen, len(self.table)
+        after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
+        among = f"one of {count} candidates" if count > 1 else "the only candidate"
+        lines = [f"Chosen: {self._name(chosen)}, {among}{after}; not certified."]
+        if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
+            low, high = chosen.gain.interval()
+            lines += [
+                f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
+                f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
+                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}]: that of the "
+                "winner, so likely too high.",
+            ]
+        return lines
+
+    def _name(self, candidate: Candidate) -> str:
+        return f"{candidate.learner} (λ {candidate.lam:.3g})"
+
+    def recorded(self, log: BanditLog) -> Policy | FlooredPolicy | None:
+        """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
+        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+            return self.policy
+        found = None if self.certificate is None else self.certificate.to_dict()
+        record = {
+            "candidates": self.rows(),
+            "certificate_before_refit" if self.origin == "refitted" else "certificate": found,
+            "explanation": self.explain().splitlines(),
+            "log": log.fingerprint(),
+        }
+        return replace(self.policy, training={**self.policy.training, **record})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the table as data that JSON can hold."""
+        return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
+
+    def warnings(self) -> list[str]:
+        """Return what should make you hesitate, in words."""
+        found = []
+        if self.origin == "imitation" and self._poor_imitation():
+            found.append(
+                "the imitation is worse than the logging policy itself, which is not linear in these features: keep "
+                "what is running, or pass it as logging_policy="
+            )
+        if self.doubtful_logger:
+            found.append(
+                "logging_policy= does not have the logged propensities: it is not the policy that made this log"
+            )
+        if self._estimated:
+            found.append("propensities are estimated, not logged, and no interval accounts for that")
+        bounds = self._ends(*self.calibration.bounds)
+        if self.confidence is None:
+            found += self._doubts(bounds)
+        elif self.certified:
+            found += self._problems()
+        if self.calibration.bounds_from == "data":
+            advice = "say so if not (loss_bounds=, --loss-bounds)"
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
+        return found
+
+    def _problems(self) -> list[str]:
+        return [f"the policy is marked “{problem}”: {MEANING[problem]}" for problem in self.chosen.problems]
+
+    def _doubts(self, bounds: str) -> list[str]:
+        """Return what speaks against the chosen candidate."""
+        found = self._problems()
+        validation, gain = self.chosen.validation, self.chosen.gain
+        if validation is None:
+            return [*found, "nothing was held out, so that nothing is known of its loss"]
+        if validation.effective_n < FEW:
+            found.append(
+                f"only {validation.effective_n:.0f} effective rows of {validation.n:,} speak for it; "
+                "its interval is rough. Log more, or nearer to this policy"
+            )
+        if gain is not None and gain.missing > MANY:
+            found.append(f"{gain.missing:.0%} of its decisions are such as the log does not hold")
+        if validation.units < UNITS:
+            found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
+        low, high = self.calibration.bounds
+        if not low <= validation.value <= high:
+            found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
+        return found
+
+    @property
+    def _outcomes(self) -> str:
+        return "losses" if self.outcome == "loss" else "rewards"
+
+    def _shown(self, loss: float) -> float:
+        return loss if self.outcome == "loss" else 0.0 - loss
+
+    def _ends(self, low: float, high: float) -> str:
+        low, high = sorted((self._shown(low), self._shown(high)))
+        return f"[{low:.4g}, {high:.4g}]"
+
+    def _estimate(self, estimate: Estimate) -> str:
+        return f"{self._shown(estimate.value):.4g} {self._ends(*estimate.interval())}"
+
+    def _poor_imitation(self) -> bool:
+        """Return whether the imitation is estimated to be worse than the log."""
+        gain = None if self.imitation is None else self.imitation.gain
+        return gain is not None and gain.interval()[0] > 0.0
+
+    @property
+    def _in_folds(self) -> str:
+        return f" in {self.folds} folds" if self.folds > 1 else ""
+
+    @property
+    def _estimated(self) -> bool:
+        return self.propensities == "estimated"
+
+
+def _rounded(count: float) -> int:
+    """Return a number with two digits that count."""
+    return int(float(f"{max(count, 1.0):.1e}"))

@@ -1,0 +1,273 @@
+"""Candidates × held-out rows → the one to keep, and why the others are not."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from poem.certificates import Forecast
+from poem.errors import DegenerateError, DegenerateWarning
+from poem.estimators import Estimate
+from poem.learning.portfolio import Recipe
+from poem.optimizers import Trace
+from poem.policies import Policy
+
+AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
+IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
+LIKELY = 0.95  # confidence of the bound by which candidates are ranked
+WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
+
+AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
+MEANING = {
+    AVOIDS: "it gives the logged outputs no probability, so nothing is known of it",
+    IGNORES: "it chooses the same way whatever the context is",
+    OVERFITS: "its mean weight on held-out rows is far from 1, so its estimate cannot be trusted",
+}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much lower a policy's loss is than what was logged on the same rows: negative is better.
+
+    Weights have a mean of 1. Where theirs, ``mean_weight``, is below, rare rows that would have spoken against the
+    policy were not drawn, and Student's t knows nothing of them: the missing share costs more than estimated, a
+    ``typical`` error of the loss model or, at worst, ``room``.
+    """
+
+    value: float
+    stderr: float
+    freedom: float
+    mean_weight: float = 1.0
+    weight_stderr: float = 0.0
+    typical: float = 0.0
+    room: float = 0.0
+
+    @property
+    def missing(self) -> float:
+        """The share of the policy's decisions that the log lacks."""
+        return max(0.0, 1.0 - self.mean_weight)
+
+    def upper(self, confidence: float) -> float:
+        """Return what it is at most, with some confidence; unbounded where fewer than two effective rows speak."""
+        return self._bound(confidence, self.missing * self.room)
+
+    @property
+    def likely(self) -> float:
+        """What it is at most in nineteen cases of twenty, if errors are as usual.
+
+        Of what is missing, chance explains one standard error, and the rest costs a typical error. The worst case is
+        for what must not happen: to order policies by it would prefer whichever keeps to the log.
+        """
+        return self._bound(LIKELY, max(0.0, self.missing - self.weight_stderr) * self.typical)
+
+    def _bound(self, confidence: float, missing_costs: float) -> float:
+        if not np.isfinite(self.value) or self.freedom < 1.0 - 1e-9:
+            return np.inf
+        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr + missing_costs
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the Student-t interval, with what is missing added to its upper end."""
+        high = self.upper(0.5 + level / 2.0)
+        reach = float(special.stdtrit(self.freedom, 0.5 + level / 2.0)) * self.stderr if np.isfinite(high) else np.inf
+        return self.value - reach, high
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One policy that was tried.
+
+    ``recipe`` is how it was made, ``lam`` its λ, ``objective`` the training objective, ``mean_weight`` and
+    ``clipped_share`` are those of the clipped training weights, ``validation`` is the estimate on held-out rows
+    in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
+    ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which
+    it is degenerate. With several folds, policy, training figures and trace are those of the first one, and the
+    estimate is of all.
+    """
+
+    policy: Policy = field(repr=False)
+    recipe: Recipe
+    lam: float
+    objective: float
+    mean_weight: float
+    clipped_share: float
+    validation: Estimate | None
+    gain: Gain | None
+    problems: tuple[str, ...]
+    seconds: float
+    trace: Trace = field(repr=False)
+    forecast: Forecast | None = None
+
+    @property
+    def learner(self) -> str:
+        """What the way in which it was made is called."""
+        return self.recipe.label
+
+    @property
+    def c(self) -> float | None:
+        """λ/λ*; None where λ* played no part."""
+        return self.recipe.c
+
+    @property
+    def score(self) -> float:
+        """What candidates are compared by: the held-out estimate, or else the objective."""
+        return self.objective if self.validation is None else self.validation.value
+
+
+class Table(Sequence[Candidate]):
+    """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames.
+
+    ``confidence`` is that of the certificate; without one, nothing is foreseen of it.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
+        self._candidates, self._chosen, self._confidence = tuple(candidates), chosen, confidence
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __getitem__(self, position: Any) -> Any:
+        return self._candidates[position]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self._candidates)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one plain dict for each candidate."""
+        return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
+
+    def __repr__(self) -> str:
+        bound = () if self._confidence is None else ("likely gain", "units to certify")
+        head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
+        rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        validation, gain = candidate.validation, candidate.gain
+        likely, needed = self._prospects(candidate)
+        low, high = (None, None) if validation is None else validation.interval()
+        return {
+            "learner": candidate.learner,
+            "lam": candidate.lam,
+            "c": candidate.c,
+            "objective": candidate.objective,
+            "mean_weight": candidate.mean_weight,
+            "clipped_share": candidate.clipped_share,
+            "validation": None if validation is None else validation.value,
+            "validation_low": low,
+            "validation_high": high,
+            "validation_weight": None if validation is None else validation.mean_weight,
+            "gain": None if gain is None else -gain.value,
+            "gain_likely": likely,
+            "units_to_certify": needed,
+            "seconds": candidate.seconds,
+            "steps": candidate.trace.steps,
+            "problems": ", ".join(candidate.problems),
+        }
+
+    def _cells(self, candidate: Candidate) -> tuple[str, ...]:
+        return (
+            "→" if candidate is self._chosen else "",
+            candidate.learner,
+            f"{candidate.lam:.3g}",
+            "" if candidate.c is None else f"{candidate.c:.0e}",
+            f"{candidate.objective:.4f}",
+            f"{candidate.mean_weight:.3f}",
+            f"{candidate.clipped_share:.1%}",
+            "" if candidate.validation is None else str(candidate.validation),
+            *(() if self._confidence is None else map(_shown, self._prospects(candidate))),
+            f"{candidate.seconds:.2f}",
+            ", ".join(candidate.problems),
+        )
+
+    def _prospects(self, candidate: Candidate) -> tuple[float | None, float | None]:
+        """Return the likely gain, and how many units a certificate may take."""
+        gain, forecast = candidate.gain, candidate.forecast
+        if self._confidence is None or gain is None or forecast is None:
+            return None, None
+        return -gain.likely, forecast.units_needed(1.0 - self._confidence)
+
+
+def _shown(gain: float | None) -> str:
+    return "" if gain is None else f"{gain:.4g}"
+
+
+def find_problems(policy: Policy, contexts: Any, mean_weight: float) -> tuple[str, ...]:
+    """Name the ways in which a policy is degenerate; ``contexts`` are some rows of X."""
+    found = []
+    if mean_weight < AVOIDS_BELOW:
+        found.append(AVOIDS)
+    if policy.variation(contexts) < IGNORES_BELOW:
+        found.append(IGNORES)
+    return tuple(found)
+
+
+def overfits(validation: Estimate) -> bool:
+    """Return whether the mean weight on held-out rows is far from 1."""
+    return abs(validation.mean_weight - 1.0) > max(WEIGHT_OFF, 3.0 * validation.weight_stderr)
+
+
+def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
+    """Return the candidate with the lowest score; with ``guard``, a healthy one if there is any."""
+    if not guard:
+        return _lowest(candidates)
+    usable = [candidate for candidate in candidates if AVOIDS not in candidate.problems]
+    if not usable:
+        most = max(candidate.mean_weight for candidate in candidates)
+        raise DegenerateError(
+            f"each of the {len(candidates)} candidates avoids the logged outputs (mean weight at most {most:.2g}): "
+            "with so large a λ, choosing nothing that was logged looks best. Use a smaller lam, lam='auto', or "
+            "loss_bounds that no loss exceeds; guard=False returns such a policy all the same."
+        )
+    healthy = [candidate for candidate in usable if not candidate.problems]
+    if healthy:
+        return _lowest(healthy)
+    chosen = _lowest(usable)
+    reasons = "; ".join(f"“{problem}” ({MEANING[problem]})" for problem in chosen.problems)
+    warnings.warn(
+        f"no candidate is free of problems; the best one is marked {reasons}. Do not deploy it without an A/B test; "
+        "more data, another logging policy or other features may help.",
+        DegenerateWarning,
+        stacklevel=3,
+    )
+    return chosen
+
+
+def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> Candidate | None:
+    """Return the one candidate to certify on ``units`` fresh units, None if there is none worth trying.
+
+    Of those that can expect a certificate, the lowest likely bound wins. If none can, it is the one that comes nearest.
+    All of this may be wrong: the certificate does not rest on it.
+    """
+    distrusted = {AVOIDS, OVERFITS}
+    usable = [one for one in candidates if units and one.forecast is not None and not distrusted & set(one.problems)]
+    ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
+    if ready:
+        return min([one for one in ready if not one.problems] or ready, key=rank)
+    nearest = max(usable, key=_growth, default=None)
+    return nearest if nearest is not None and _growth(nearest) > 0.0 else None
+
+
+def choose_likely(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the candidate with the lowest likely bound, a healthy one if there is any."""
+    healthy = [one for one in candidates if not one.problems and np.isfinite(rank(one))]
+    return min(healthy, key=rank) if healthy else choose(candidates)
+
+
+def _growth(candidate: Candidate) -> float:
+    return -np.inf if candidate.forecast is None else candidate.forecast.growth
+
+
+def rank(candidate: Candidate) -> float:
+    """Return what orders candidates that can be certified, the lowest first."""
+    return np.inf if candidate.gain is None else candidate.gain.likely
+
+
+def _lowest(candidates: Sequence[Candidate]) -> Candidate:
+    # min returns the first of equals: the smallest λ, as in a strict-improvement search.
+    return min(candidates, key=lambda candidate: np.inf if np.isnan(candidate.score) else candidate.score)

@@ -1,0 +1,242 @@
+"""All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.certificates import LoggerModel, logger_model
+from poem.compute import Threads, mean_square
+from poem.data import BanditLog, Layout, folds_by_context
+from poem.estimators import IPS, Objective, Rows, Weighted
+from poem.evaluation import Calibration, clip_for
+from poem.learning.portfolio import Learner, Recipe
+from poem.models import (
+    CautiousLosses,
+    ContextLosses,
+    LossModel,
+    Strengths,
+    chosen_strengths,
+    fit_for_estimates,
+    logistic_preference,
+)
+from poem.objectives import Risk, imitation
+from poem.optimizers import Trace
+from poem.policies import Policy
+from poem.structures import Structure
+
+FOLDS = 2
+PROBED_CONTEXTS = 2000
+
+OnStep = Callable[[int, float], None]
+
+
+class Training:
+    """Rows to train on: their layout, scaled losses, loss models and starts.
+
+    What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
+    not given.
+    """
+
+    def __init__(
+        self,
+        log: BanditLog,
+        structure: Structure,
+        intercept: bool,
+        calibration: Calibration,
+        *,
+        given: FloatArray | None = None,
+        logging: FloatArray | None = None,
+        known: LoggerModel | None = None,
+        strengths: Strengths | None = None,
+        seed: int = 0,
+        threads: Threads | None = None,
+    ) -> None:
+        self.log, self.calibration, self.seed = log, calibration, seed
+        self.structure, self.intercept = structure, intercept
+        self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
+        self.threads = threads or Threads()
+
+    def part(self, log: BanditLog, needs_model: bool) -> "Training":
+        """Return the same for a part of the rows; it takes over the strength of the loss model."""
+        if log is self.log:
+            return self
+        return Training(
+            log,
+            self.structure,
+            self.intercept,
+            self.calibration,
+            given=self._given,
+            logging=self._logging,
+            known=self._known,
+            strengths=self.strengths if needs_model else None,
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+    # ---- what candidates share --------------------------------------------------------------
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The rows in the order of their contexts."""
+        return Layout(self.log, self.structure, self.intercept)
+
+    @cached_property
+    def loss(self) -> FloatArray:
+        """The scaled losses, in the layout's order."""
+        return self.calibration.scale(self.layout.loss)
+
+    @cached_property
+    def strengths(self) -> Strengths:
+        """The strengths of the loss models."""
+        return self._strengths or chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads)
+
+    @cached_property
+    def model(self) -> LossModel:
+        """The loss model of all rows that estimators rest on."""
+        return self._model(self.log)
+
+    def _model(self, log: BanditLog) -> LossModel:
+        return fit_for_estimates(log, self.strengths, self.calibration.bounds, self.threads)
+
+    @cached_property
+    def losses(self) -> ContextLosses:
+        """What models say of the contexts that they have not seen."""
+        model, fold = self.model, folds_by_context(self.log, FOLDS, self.seed)
+        if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
+            return ContextLosses(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
+        parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
+        models = [self._model(part) for part in parts]
+        return ContextLosses(self.layout, models, fold, self.calibration.bounds, self.threads)
+
+    @cached_property
+    def imitated(self) -> FloatArray:
+        """The weights of the logging policy: its own, if they were given."""
+        return imitation(self.layout, self.threads) if self._logging is None else self._logging
+
+    @cached_property
+    def logger(self) -> LoggerModel:
+        """The policy that made the log, if it is known, or else what its propensities say."""
+        if self._known is not None:
+            return self._known
+        return logger_model(self.log, self.structure, self.layout, self.seed, self.threads)
+
+    @cached_property
+    def cautious(self) -> ContextLosses:
+        """The same as :attr:`losses`, with the worst loss for outputs that the logging policy never chooses."""
+        steps = self.logger.steps
+        if steps is None or not steps.lacks:
+            return self.losses
+        return CautiousLosses(self.losses, steps.supports(self.log.X))
+
+    @cached_property
+    def direct(self) -> FloatArray:
+        """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
+        logistic = self.strengths.logistic
+        if logistic is None:
+            weights = self.model.preference
+        else:
+            weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
+        weights = weights if self.intercept else weights[:-1]
+        some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
+        scores = some.scores(some.widen(weights), weights.shape[1])
+        known = np.unique(self.log.y) if self.structure.y_dimensions == 1 else slice(None)
+        spread = float(np.std(scores[:, known]))
+        return weights / spread if spread > 0.0 else weights
+
+    @cached_property
+    def scale(self) -> float:
+        """The mean squared norm of a context."""
+        return mean_square(self.log.X)
+
+    @cached_property
+    def probed(self) -> Any:
+        """Some of the contexts, to see whether a policy minds them."""
+        return self.log.X[:: max(1, self.log.n_contexts // PROBED_CONTEXTS)]
+
+    def prepare(self, recipes: Sequence[Recipe]) -> None:
+        """Compute what some recipes need, before threads ask for it."""
+        _ = self.loss, self.scale, self.probed
+        for recipe in recipes:
+            self.start_of(recipe)
+            if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
+                _ = self._losses_for(recipe.learner).predicted
+
+    def start_of(self, recipe: Recipe) -> FloatArray | None:
+        """Return the weights that a recipe begins with; None is 0."""
+        kind = recipe.learner.start
+        if kind == "direct":
+            return recipe.sharpness * self.direct
+        if kind == "logging":
+            return recipe.sharpness * self.imitated
+        if kind == "tilted":
+            return self.logger.weights + recipe.sharpness * self.direct
+        return self._given if kind == "given" else None
+
+    # ---- one candidate ----------------------------------------------------------------------
+
+    def policy(
+        self, recipe: Recipe, rng: np.random.Generator, on_step: OnStep, settings: dict[str, Any], threads: Threads
+    ) -> Policy:
+        """Follow a recipe; the policy's record says how it went."""
+        learner, start = recipe.learner, self.start_of(recipe)
+        risk = self._risk(recipe, start, threads)
+        if learner.estimator is None:
+            trace = self._as_it_is(risk, start)
+        else:
+            trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
+        ratio = risk.ratios(trace.weights)
+        record = {name: value for name, value in vars(trace).items() if name != "weights"}
+        record["mean_weight"] = float(ratio.mean())
+        record["clipped_share"] = float(risk.estimator.clipped(ratio).mean())
+        training = {
+            **settings,
+            **learner.settings(),
+            "lam": risk.lam,
+            "pull": recipe.pull,
+            "sharpness": recipe.sharpness,
+            "calibration": asdict(self.calibration),
+            "trace": record,
+            "n_train": len(self.log),
+        }
+        return Policy(
+            self.structure,
+            trace.weights,
+            self.intercept,
+            self.log.labels,
+            self.log.feature_names,
+            training,
+            self.log.features,
+        )
+
+    def _risk(self, recipe: Recipe, start: FloatArray | None, threads: Threads) -> Risk:
+        learner = recipe.learner
+        estimator = self._ready(learner.estimator or IPS())
+        return Risk(
+            self.layout,
+            self.loss,
+            estimator,
+            lam=recipe.lam_for(self.calibration.lam_star),
+            l2=learner.l2 + recipe.pull * self.scale,
+            losses=self._losses_for(learner) if estimator.needs_model else None,
+            centre=start,
+            threads=threads,
+        )
+
+    def _losses_for(self, learner: Learner) -> ContextLosses:
+        return self.cautious if learner.cautious else self.losses
+
+    def _ready(self, estimator: Objective) -> Objective:
+        """Return an estimator with what it leaves to the data set from these rows."""
+        if isinstance(estimator, Weighted):
+            return estimator.with_clip(clip_for(self.log, estimator)[0])
+        layout = self.layout
+        return estimator.tuned(Rows(np.zeros(len(layout)), self.loss, layout.log_propensity))
+
+    def _as_it_is(self, risk: Risk, start: FloatArray | None) -> Trace:
+        weights = np.zeros(risk.shape) if start is None else start
+        value = risk.point(weights).value
+        return Trace(weights, value, 0, 0.0, True, "taken as it is", [(0.0, value)])

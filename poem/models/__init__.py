@@ -1,0 +1,18 @@
+"""Models of the loss: what an output would have cost that was not chosen."""
+
+from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
+from poem.models.cross_fitted import CrossFitted, cross_fit
+from poem.models.fitted import CautiousLosses, ContextLosses, LossModel
+from poem.models.logistic import logistic_preference
+
+__all__ = [
+    "CautiousLosses",
+    "ContextLosses",
+    "CrossFitted",
+    "LossModel",
+    "Strengths",
+    "chosen_strengths",
+    "cross_fit",
+    "fit_for_estimates",
+    "logistic_preference",
+]

@@ -1,0 +1,47 @@
+"""Which loss models to take: those that predict held-out logged losses best, each at its best strength."""
+
+from dataclasses import dataclass
+
+from poem.compute import Threads
+from poem.data import BanditLog
+from poem.models.bounded import BoundedLoss, bounded_error
+from poem.models.fitted import LossModel
+from poem.models.held_out import held_out, some_units
+from poem.models.linear import fit_linear, linear_error
+from poem.models.logistic import Logistic
+from poem.models.truth import HiddenTruth, fit_truth
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """The l2 strengths of the loss models.
+
+    That of the hidden truth is None where the linear model predicts better, or where there is none; and the logistic
+    one where either does.
+    """
+
+    linear: float
+    truth: float | None = None
+    logistic: float | None = None
+
+
+def chosen_strengths(log: BanditLog, bounds: tuple[float, float], seed: int, threads: Threads) -> Strengths:
+    """Compare the models on held-out logged losses, each at its best strength."""
+    log = some_units(log, seed)
+    parts = held_out(log, seed)
+    if not parts:
+        return Strengths(1.0)
+    linear, least = linear_error(log, parts, threads)
+    better: dict[type[BoundedLoss], float] = {}
+    for kind in (HiddenTruth, Logistic) if log.y.ndim == 1 else (Logistic,):
+        strength, miss = bounded_error(kind, log, parts, bounds, threads)
+        if miss < least:
+            better[kind], least = strength, miss
+    return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
+
+
+def fit_for_estimates(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:
+    """Fit the best model of those whose mean under a policy is known, for estimates."""
+    if strengths.truth is None:
+        return fit_linear(log, strengths.linear, threads)
+    return fit_truth(log, strengths.truth, bounds, threads)

@@ -1,0 +1,249 @@
+"""Risk = structure × estimator (× loss model) + λ·stderr + l2: the only place where they meet."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute import RowGradient, Threads, lanes_for
+from poem.data import Layout, Piece, Shard
+from poem.errors import InputError
+from poem.estimators import MeanObjective, Objective, Point
+from poem.models import ContextLosses
+
+LARGEST_COEF = 1e15  # its square is still far from float32's largest number
+
+
+class Risk:
+    """The training objective of the paper's Eq. (6): R̂ᴹ(w) + λ·√(Var(u)/n) + ½·l2·‖w − centre‖².
+
+    Parameters
+    ----------
+    layout : Layout
+        The training rows; shared by all risks over the same rows.
+    loss : (n,) array
+        The scaled loss of each row, in the layout's order.
+    estimator : Objective
+        With its clip set.
+    lam, l2 : float
+        λ of the variance penalty and the strength of the l2 penalty.
+    losses : ContextLosses, optional
+        What an estimator that needs a loss model rests on.
+    centre : array of the weights' shape, optional
+        Where the l2 penalty pulls to; 0 by default.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        loss: FloatArray,
+        estimator: Objective,
+        *,
+        lam: float = 0.0,
+        l2: float = 0.0,
+        losses: ContextLosses | None = None,
+        centre: FloatArray | None = None,
+        threads: Threads | None = None,
+    ) -> None:
+        if lam < 0.0 or l2 < 0.0:
+            raise InputError(f"lam and l2 must not be negative; found lam={lam}, l2={l2}.")
+        if estimator.needs_model and losses is None:
+            raise InputError(f"{estimator.name} needs a loss model to learn with, and none was given.")
+        self.layout, self.estimator = layout, estimator
+        self.losses = losses if estimator.needs_model else None
+        self.loss = loss if self.losses is None else loss - self.losses.predicted
+        self.log_divisor = estimator.log_divisor(layout.log_propensity)
+        self.lam, self.l2, self.centre = lam, l2, centre
+        self.threads = threads or Threads()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of the weights."""
+        return self.layout.design.n_weights, self.layout.structure.n_scores
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that batches are drawn from."""
+        return len(self.layout)
+
+    # ---- the whole log --------------------------------------------------------------------
+
+    def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient."""
+        ratio, base, wide = np.empty(self.n_rows), self._base(), self.layout.design.widen(w)
+        sums, scores = self._forward(wide, ratio, base)
+        point = self.estimator.point(sums, self.n_rows)
+        penalty, grad = self._penalty(w)
+        coef = self._coefficients(ratio, base, point.slopes(self.lam))
+        for shard, kept in zip(self.layout.shards, scores, strict=True):
+            # Scores are kept only while they are few; a second product is cheaper than swapping.
+            again = self.layout.forward(shard, wide, self.threads, _ignore)[0] if kept is None else kept
+            self.layout.backward(shard, again, coef, grad, self.threads, self._slopes_of_base(shard, base))
+        return point.objective(self.lam) + penalty, grad
+
+    def point(self, w: FloatArray) -> Point:
+        """Return value and standard error (without l2) at some weights."""
+        ratio = np.empty(self.n_rows)
+        sums, _ = self._forward(self.layout.design.widen(w), ratio, self._base())
+        return self.estimator.point(sums, self.n_rows)
+
+    def ratios(self, w: FloatArray) -> FloatArray:
+        """Return the importance ratio of each row as it is used: clipped, if there is a clip."""
+        ratio = np.empty(self.n_rows)
+        self._forward(self.layout.design.widen(w), ratio, self._base())
+        return ratio
+
+    def _base(self) -> FloatArray | None:
+        """Return room for the loss model's mean under the policy, of each row."""
+        return None if self.losses is None else np.empty(self.n_rows)
+
+    def _penalty(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the l2 penalty and its gradient."""
+        if not self.l2:
+            return 0.0, np.zeros(self.shape)
+        off = w if self.centre is None else w - self.centre
+        return 0.5 * self.l2 * float(np.vdot(off, off)), self.l2 * off
+
+    def _forward(
+        self, wide: FloatArray, ratio: FloatArray, base: FloatArray | None
+    ) -> tuple[FloatArray, list[list[FloatArray] | None]]:
+        """Fill ``ratio`` and ``base``; return the estimator's sums and, if there is but one shard, its scores."""
+        layout, estimator = self.layout, self.estimator
+
+        def use(piece: Piece, scores: FloatArray, log_prob: FloatArray, shard: Shard) -> FloatArray:
+            rows = piece.rows
+            ratio[rows] = estimator.ratios(log_prob - self.log_divisor[rows])
+            if base is None or self.losses is None:
+                return estimator.sums(ratio[rows], self.loss[rows])
+            losses, alone = self.losses.of_piece(shard, piece)
+            base[rows] = np.repeat(layout.structure.expected(scores, losses) + alone, np.diff(piece.starts))
+            return estimator.sums(ratio[rows], self.loss[rows], base[rows])
+
+        parts: list[FloatArray] = []
+        kept: list[list[FloatArray] | None] = []
+        for shard in layout.shards:
+            scores, sums = layout.forward(shard, wide, self.threads, partial(use, shard=shard))
+            parts.extend(sums)
+            kept.append(scores if len(layout.shards) == 1 else None)
+        return np.sum(parts, axis=0), kept
+
+    def _coefficients(self, ratio: FloatArray, base: FloatArray | None, slopes: FloatArray) -> FloatArray:
+        """Turn ratios into coefficients, and bases into theirs, in place: more arrays of rows are not needed."""
+        estimator = self.estimator
+
+        def one(rows: slice) -> None:
+            if base is None:
+                ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes)
+                return
+            assert isinstance(estimator, MeanObjective)
+            slope = estimator.base_coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
+            ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
+            base[rows] = slope
+
+        self.threads.map(one, (piece.rows for shard in self.layout.shards for piece in shard.pieces))
+        return frozen(ratio)
+
+    def _slopes_of_base(
+        self, shard: Shard, base: FloatArray | None
+    ) -> Callable[[Piece, FloatArray], FloatArray] | None:
+        """Return what turns the bases' coefficients into slopes in the scores of a piece."""
+        losses_of = self.losses
+        if base is None or losses_of is None:
+            return None
+
+        def more(piece: Piece, scores: FloatArray) -> FloatArray:
+            losses, _ = losses_of.of_piece(shard, piece)
+            coef = np.add.reduceat(base[piece.rows], piece.starts[:-1])
+            return self.layout.structure.pull_back_expected(scores, losses, coef)
+
+        return more
+
+    # ---- batches of rows, with weights in a form of their own ---------------------------------
+
+    def for_batches(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w in the form that batches work on: wide, in float32.
+
+        Batches move as many bytes as they touch weights; their noise is far above 1e-7.
+        """
+        return self.layout.batch_design.widen(w, np.float32)
+
+    def from_batches(self, wide: FloatArray) -> FloatArray:
+        """Return weights for batches as plain weights."""
+        return self.layout.batch_design.narrow(wide, self.shape[1])
+
+    def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its slopes in the sums, to be held for one epoch.
+
+        For IPS, n·slopes = (1 + λ√n·A, λ√n·B): the constants of the paper's Proposition 1.
+        """
+        w = self.from_batches(wide)
+        point = self.point(w)
+        return point.objective(self.lam) + self._penalty(w)[0], point.slopes(self.lam)
+
+    @property
+    def centre_for_batches(self) -> FloatArray | None:
+        """Where l2 pulls to, in the form that batches work on."""
+        return None if self.centre is None else self.for_batches(self.centre)
+
+    def shuffled(self, order: IntArray) -> "ShuffledRows":
+        """Return all rows in some order, to take batches from."""
+        layout = self.layout
+        return ShuffledRows(
+            self,
+            layout.context[order],
+            frozen(layout.y[order]),
+            self.log_divisor[order],
+            self.loss[order],
+        )
+
+
+@dataclass(frozen=True)
+class ShuffledRows:
+    """The rows of a risk in the order of one epoch."""
+
+    risk: Risk
+    context: IntArray
+    y: AnyArray
+    log_divisor: FloatArray
+    loss: FloatArray
+
+    def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
+        """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
+        layout, estimator = self.risk.layout, self.risk.estimator
+        structure, design = layout.structure, layout.batch_design
+        contexts, y, loss = self.context[rows], self.y[rows], self.loss[rows]
+        size = len(loss)
+        starts = _one_row_each(size)
+        scores = design.batch_scores(wide, structure.n_scores, contexts)
+        ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_divisor[rows])
+        slopes = slopes * (self.risk.n_rows / size)
+        mean = float(ratio @ loss) / size
+        pulled = np.zeros((size, lanes_for(structure.n_scores)), dtype=wide.dtype)
+        own = pulled[:, : structure.n_scores]
+        base = None
+        if self.risk.losses is not None:
+            assert isinstance(estimator, MeanObjective)
+            losses, alone = self.risk.losses.of_contexts(contexts)
+            base = structure.expected(scores, losses) + alone
+            slope = _bounded(estimator.base_coefficients(ratio, loss, slopes, base))
+            own += structure.pull_back_expected(scores, losses, slope)
+            mean += float(base.mean())
+        coef = _bounded(estimator.coefficients(ratio, loss, slopes, base))
+        own += structure.pull_back(scores, y, starts, frozen(coef))
+        return mean, design.batch_transposed(contexts, pulled)
+
+
+def _bounded(coef: FloatArray) -> FloatArray:
+    return np.minimum(np.maximum(coef, -LARGEST_COEF), LARGEST_COEF)
+
+
+@lru_cache(maxsize=8)
+def _one_row_each(size: int) -> IntArray:
+    """Return the starts of contexts with one row each."""
+    return frozen(np.arange(size + 1))
+
+
+def _ignore(piece: Piece, scores: FloatArray, log_prob: FloatArray) -> None:
+    """A forward pass whose scores alone are wanted."""

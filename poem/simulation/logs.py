@@ -1,0 +1,80 @@
+"""Labelled data → BanditLog under a logging policy (the paper's supervised-to-bandit conversion)."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.random import Generator
+
+from poem.arrays import AnyArray, FloatArray
+from poem.compute import as_matrix
+from poem.data import BanditLog
+from poem.errors import InputError, LogError
+from poem.policies import FlooredPolicy, Policy
+from poem.structures import encode
+
+Loss = Literal["hamming", "zero-one", "f1"] | Callable[[AnyArray, AnyArray], FloatArray]
+
+
+def simulate(
+    X: Any,
+    y: Any,
+    logging_policy: Policy | FlooredPolicy,
+    *,
+    replay: int = 4,
+    loss: Loss = "hamming",
+    rng: Generator | int,
+) -> BanditLog:
+    """Let a policy act on labelled data and log what it did.
+
+    Parameters
+    ----------
+    X, y
+        Contexts and their true outputs.
+    logging_policy : Policy, with or without a floor
+    replay : int
+        How often each context is seen.
+    loss : "hamming", "zero-one", "f1" or function
+        The number of wrong labels (0/1 for classes), 1 if anything is wrong, 1 − F1 of the label set, or any
+        function of (true codes, chosen codes) that returns one loss a row: learning needs no gradient of it.
+    rng : Generator or int
+    """
+    if replay < 1:
+        raise InputError(f"replay must be at least 1; found {replay}.")
+    generator = np.random.default_rng(rng)
+    matrix, names = as_matrix(X, logging_policy.feature_names if hasattr(X, "__arrow_c_stream__") else None)
+    truth, _ = encode(y, logging_policy.labels)
+    if len(truth) != matrix.shape[0]:
+        raise LogError(f"X has {matrix.shape[0]} rows and y has {len(truth)}. Pass rows that match.")
+    samples = [logging_policy.sample(matrix, generator) for _ in range(replay)]
+    log_propensity = np.concatenate([logging_policy.log_prob(matrix, sample) for sample in samples])
+    context = np.tile(np.arange(matrix.shape[0]), replay)
+    outputs = np.concatenate(samples)
+    chosen, _ = encode(outputs, logging_policy.labels)
+    return BanditLog(
+        matrix,
+        outputs,
+        loss=losses_of(loss, truth[context], chosen),
+        log_propensity=log_propensity,
+        context=context,
+        labels=logging_policy.labels,
+        feature_names=names,
+    )
+
+
+def losses_of(loss: Loss, truth: AnyArray, chosen: AnyArray) -> FloatArray:
+    """Return the loss of chosen outputs against true ones, by name or by a function of both."""
+    if callable(loss):
+        return np.asarray(loss(truth, chosen), dtype=np.float64)
+    if loss not in ("hamming", "zero-one", "f1"):
+        raise InputError(f"loss must be 'hamming', 'zero-one', 'f1' or a function; found {loss!r}.")
+    wrong = np.asarray(truth != chosen, dtype=np.float64)
+    if wrong.ndim == 1:  # for a single class all three are one
+        return wrong
+    if loss == "hamming":
+        return np.asarray(wrong.sum(axis=1))
+    if loss == "zero-one":
+        return np.asarray(wrong.max(axis=1))
+    # F1 = 2·|both|/(|truth| + |chosen|), and 1 if both are empty; what is not in both is wrong.
+    size = truth.sum(axis=1) + chosen.sum(axis=1, dtype=np.float64)
+    return np.asarray(wrong.sum(axis=1) / np.maximum(size, 1.0))
