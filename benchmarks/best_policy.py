@@ -42,11 +42,11 @@ NAMES = {"scene": "Scene", "yeast": "Yeast", "lyrl": "LYRL", "tmc": "TMC", "hamm
 def true_losses(policy: poem.Policy, data: poem.Dataset, loss: str) -> tuple[float, float]:
     """Return the expected test loss of a policy, and that of its most probable outputs."""
     truth = np.asarray(data.y_test)
-    most_probable = float(losses_of(loss, truth, policy.predict(data.X_test)).mean())
+    most_probable = float(losses_of(loss, truth, policy.predict(data.X_test), policy.structure).mean())
     if loss == "hamming":
         return policy.expected_loss(data.X_test, truth), most_probable
     rng = np.random.default_rng(0)
-    drawn = [losses_of(loss, truth, policy.sample(data.X_test, rng)).mean() for _ in range(DRAWS)]
+    drawn = [losses_of(loss, truth, policy.sample(data.X_test, rng), policy.structure).mean() for _ in range(DRAWS)]
     return float(np.mean(drawn)), most_probable
 
 

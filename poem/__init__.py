@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from poem.readers import read_log, write_log
     from poem.report import write_report
     from poem.simulation import Dataset, load_dataset, simulate
-    from poem.structures import MultiClass, MultiLabel
+    from poem.structures import MultiClass, MultiLabel, Subset
 
 __version__ = VERSION
 
@@ -80,6 +80,7 @@ __all__ = [
     "Policy",
     "SelfNormalisedDR",
     "ShrinkageDR",
+    "Subset",
     "SwitchDR",
     "balanced",
     "certify",
@@ -145,7 +146,7 @@ _MODULES = {
     "readers": ("read_log", "write_log"),
     "report": ("write_report",),
     "simulation": ("Dataset", "load_dataset", "simulate"),
-    "structures": ("MultiClass", "MultiLabel"),
+    "structures": ("MultiClass", "MultiLabel", "Subset"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

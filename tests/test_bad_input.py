@@ -339,12 +339,6 @@ def test_select_by_must_be_known(make_log, select_by):
         poem.fit(make_log(), select_by=select_by)
 
 
-@pytest.mark.parametrize("structure", [poem.MultiClass(4), poem.MultiLabel(3)], ids=repr)
-def test_the_structure_must_fit_the_log(make_log, structure):
-    with refuses(MismatchError, f"structure is {structure}", "needs MultiClass(n_classes=3)", "Leave structure out"):
-        poem.fit(make_log(), structure)
-
-
 def test_start_must_have_the_shape_of_the_weights(make_log):
     log = make_log()
     with refuses(MismatchError, "start has weights of shape (3, 3)", "needs (4, 3)"):

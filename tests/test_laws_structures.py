@@ -1,19 +1,23 @@
 """Laws that every output structure obeys; a new structure joins by one line in STRUCTURES."""
 
 import itertools
+import json
+import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from finite_differences import numeric_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
+import poem
 from poem.arrays import frozen
-from poem.structures import MultiClass, MultiLabel
+from poem.structures import MultiClass, MultiLabel, Subset, encoded, structure_from_data
 
-STRUCTURES = [MultiLabel(1), MultiLabel(4), MultiClass(2), MultiClass(5)]
-LARGE = [MultiLabel(1000), MultiClass(10_000)]
+STRUCTURES = [MultiLabel(1), MultiLabel(4), MultiClass(2), MultiClass(5), Subset(3, 1), Subset(4, 2), Subset(6, 5)]
+LARGE = [MultiLabel(1000), MultiClass(10_000), Subset(1000, 3), Subset(200, 100)]
 
 every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 seeds = st.integers(0, 2**32 - 1)
@@ -21,9 +25,10 @@ scales = st.sampled_from([0.0, 0.1, 1.0, 5.0, 100.0])
 
 
 def all_outputs(structure):
-    if isinstance(structure, MultiLabel):
-        return np.array(list(itertools.product([0, 1], repeat=structure.n_labels)), dtype=np.uint8)
-    return np.arange(structure.n_classes, dtype=np.int32)
+    if isinstance(structure, MultiClass):
+        return np.arange(structure.n_classes, dtype=np.int32)
+    sets = np.array(list(itertools.product([0, 1], repeat=structure.n_scores)), dtype=np.uint8)
+    return sets if isinstance(structure, MultiLabel) else sets[sets.sum(axis=1) == structure.size]
 
 
 def scores_of(structure, rows, scale, seed):
@@ -145,8 +150,7 @@ def test_large_output_spaces_stay_finite(structure, scale):
     assert np.all(np.isfinite(structure.expected(scores, -scores)))
     assert np.all(np.isfinite(structure.pull_back_expected(scores, -scores, np.ones(3))))
     uniform = structure.log_prob(np.zeros_like(scores), y, starts)
-    log_size = 1000 * np.log(2.0) if isinstance(structure, MultiLabel) else np.log(10_000)
-    np.testing.assert_allclose(uniform, -log_size, rtol=1e-12)
+    np.testing.assert_allclose(uniform, -math.log(structure.n_outputs), rtol=1e-12)
 
 
 def test_contexts_without_rows_get_no_gradient():
@@ -309,3 +313,94 @@ def test_a_policy_that_is_certain_expects_what_its_output_collects(structure):
     best = structure.chosen(values, frozen(structure.argmax(scores)), frozen(np.arange(4)))
     np.testing.assert_allclose(structure.expected(scores, values), best, rtol=1e-12)
     np.testing.assert_allclose(structure.pull_back_expected(scores, values, np.ones(3)), 0.0, atol=1e-12)
+
+
+# ---- what users call y ----------------------------------------------------------------------------
+
+
+def names_of(structure):
+    return tuple("abcdefgh"[: structure.n_scores])
+
+
+@every_structure
+def test_outputs_are_decoded_to_what_was_encoded(structure):
+    outputs, labels = all_outputs(structure), names_of(structure)
+    codes, known, found = encoded(structure.decode(outputs, labels), labels, structure)
+    np.testing.assert_array_equal(codes, outputs)
+    assert (known, found) == (labels, structure)
+    assert len(outputs) == structure.n_outputs == len(structure.every(1 << 12))
+
+
+@every_structure
+def test_a_structure_is_rebuilt_from_its_name_and_data(structure):
+    labels = names_of(structure)
+    y = structure.decode(all_outputs(structure), labels)
+    assert structure_from_data(json.loads(json.dumps(structure.to_data())), structure.n_scores) == structure
+    assert encoded(y, labels, structure.name)[2] == structure
+    assert encoded(y, labels, type(structure))[2] == structure
+
+
+@every_structure
+def test_outputs_come_back_from_arrow(structure):
+    codes, labels = all_outputs(structure), names_of(structure)
+    column = structure.to_arrow(codes, pa.array(labels))
+    table = pa.table(
+        {
+            "output": column,
+            "loss": np.zeros(len(codes)),
+            "propensity": np.ones(len(codes)),
+            "x": codes[:, None][:, 0] if codes.ndim == 1 else codes[:, 0],
+        }
+    )
+    log = poem.read_log(table, labels=labels, structure=structure)
+    np.testing.assert_array_equal(log.y, codes)
+    assert (log.structure, log.labels) == (structure, labels)
+
+
+@every_structure
+def test_indicators_keys_and_words_tell_outputs_apart(structure):
+    outputs, labels = all_outputs(structure), names_of(structure)
+    indicators = np.asarray(structure.indicators(outputs) @ np.eye(structure.n_scores))
+    starts = frozen(np.arange(len(outputs) + 1))
+    by_hand = structure.spread(np.ones(len(outputs)), frozen(outputs), starts)
+    np.testing.assert_array_equal(indicators, by_hand)
+    assert len(np.unique(structure.keys(outputs), axis=0)) == len(outputs)
+    assert len({structure.phrase(code, labels) for code in outputs}) == len(outputs)
+
+
+@every_structure
+def test_columns_that_were_not_logged_are_known(structure):
+    outputs = all_outputs(structure)
+    assert not any(part.any() for part in structure.unlogged(outputs))
+    indicators = np.asarray(structure.indicators(outputs) @ np.eye(structure.n_scores))
+    without = outputs[indicators[:, 0] == 0.0]
+    on, off = structure.unlogged(without)
+    assert on[0]
+    scores = scores_of(structure, 4, 1.0, 0)
+    probabilities = np.exp(log_probs_of_all(structure, scores))
+    exact = probabilities[:, indicators[:, 0] == 1.0].sum(axis=1)
+    only = np.zeros_like(on)
+    only[0] = True
+    np.testing.assert_allclose(structure.chance_of_any(structure.marginals(scores), only, np.zeros_like(off)), exact)
+    assert np.all(structure.chance_of_any(structure.marginals(scores), on, off) >= exact - 1e-12)
+
+
+@every_structure
+def test_labelled_data_are_fitted(structure):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(600, 2)), 2.0 * rng.normal(size=(3, structure.n_scores))
+    y = structure.sample(X @ weights[:-1] + weights[-1], rng)
+    policy = poem.supervised(
+        X, structure.decode(y, names_of(structure)), labels=names_of(structure), structure=structure, C=100.0
+    )
+    true = poem.Policy(structure, weights, True, names_of(structure))
+    assert policy.structure == structure
+    sure = [float(one.log_prob(X, structure.decode(y, names_of(structure))).mean()) for one in (policy, true)]
+    assert sure[1] < sure[0] < sure[1] + 0.1  # as likely as the truth, and no less
+
+
+@every_structure
+def test_the_law_of_scores_that_all_outputs_share(structure):
+    scores = scores_of(structure, 3, 1.0, 0)
+    shifted = log_probs_of_all(structure, scores + 0.7)
+    assert np.allclose(shifted, log_probs_of_all(structure, scores)) == structure.shared_scores

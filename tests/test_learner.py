@@ -54,7 +54,7 @@ def test_a_clone_has_the_parameters_but_not_the_fit(learner):
 
 def test_the_parameters_are_those_of_fit():
     offered, wanted = set(CRMLearner().get_params()), set(poem.fit.__kwdefaults__)
-    assert offered - wanted == {"random_state", "labels"}  # fit's seed, and what its log brings along
+    assert offered - wanted == {"random_state", "labels", "structure"}  # fit's seed, and what its log brings along
     assert wanted - offered == {"seed", "start", "logging_policy", "refit", "imitate", "progress", "checkpoint"}
 
 

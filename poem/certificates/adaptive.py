@@ -58,7 +58,7 @@ def adapts(log: BanditLog) -> Adaptation:
     """
     timed = log.time is not None and bool(log.time.min() < log.time.max())
     nothing = Adaptation(False, False, 1.0, timed)
-    if len(log) < LEAST_ROWS or log.propensities != "logged" or log.y.ndim == 2:
+    if len(log) < LEAST_ROWS or log.propensities != "logged" or not log.structure.lists_outputs:
         return nothing
     order = np.argsort(log.time, kind="stable") if timed and log.time is not None else np.arange(len(log))
     rows = _Rows.of(log, order[:MOST_ROWS])

@@ -93,7 +93,8 @@ class Steps:
 def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
     """Fit the model whose propensities are nearer to held-out ones."""
     weights = propensity_model(layout, threads)
-    if is_sparse(log.X) or log.n_features > WIDEST or structure.every(MOST_OUTPUTS) is None or log.y.ndim != 1:
+    few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS
+    if is_sparse(log.X) or log.n_features > WIDEST or not few:
         return LoggerModel(weights)
     order = np.random.default_rng([seed, 10]).permutation(len(log))
     half, rest = (log.take(np.sort(part)) for part in np.array_split(order, 2))
@@ -111,8 +112,7 @@ def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerM
     """Return the model of a policy that made the log; None for label sets with a floor, which no scores describe."""
     if isinstance(policy, Policy):
         return LoggerModel(weights)
-    one_of_many = policy.structure.y_dimensions == 1
-    return LoggerModel(weights, floored=policy) if one_of_many else None
+    return LoggerModel(weights, floored=policy) if policy.structure.lists_outputs else None
 
 
 def _error(log_ratio: FloatArray) -> float:

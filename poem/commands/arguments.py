@@ -251,7 +251,13 @@ def log_for(policy: "Policy | FlooredPolicy", path: Path, raw: "RawLog", options
     from poem.readers import log_of
 
     with working(options, "checking"):
-        log = log_of(raw, features=recipe_of(policy), labels=policy.labels, missing=options.propensity == "estimate")
+        log = log_of(
+            raw,
+            features=recipe_of(policy),
+            labels=policy.labels,
+            structure=policy.structure,
+            missing=options.propensity == "estimate",
+        )
     check_recipe(policy, path, log.features, raw.origin.name)
     return estimated(log, options)
 

@@ -173,7 +173,7 @@ def as_seen(
         if was_trained_on(other, log):
             remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
         return other
-    if log.y.ndim == 2:
+    if not log.structure.lists_outputs:
         return Chooser(other, log_for(other, options.against, raw, options))
     from poem.readers import log_of
 

@@ -138,14 +138,12 @@ def _decided(
     import numpy as np
     import pyarrow as pa
 
+    from poem.readers import labels_column
+
     decision, probability = _names(policy, sampled)
     table = _contexts_alone(raw, policy, {decision, probability})
-    if outputs.ndim == 2:
-        labels = np.array(policy.labels, dtype=object)
-        # The type is said, as all sets may be empty.
-        column = pa.array([labels[row != 0].tolist() for row in outputs], pa.list_(pa.array(policy.labels).type))
-    else:
-        column = pa.array(outputs)
+    codes, labels = policy.structure.encode(outputs, policy.labels)
+    column = policy.structure.to_arrow(codes, labels_column(labels))
     return table.append_column(decision, column).append_column(probability, pa.array(np.exp(log_prob)))
 
 

@@ -117,10 +117,9 @@ def _labelled(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features 
 
 
 def _from_table(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features]":
-    import numpy as np
 
     from poem.data.features import Features
-    from poem.readers import outputs_of, read_raw
+    from poem.readers import coded_outputs, read_raw
 
     raw = read_raw(Path(options.data), {"output": options.label}, progress=not options.quiet)
     if raw.table.num_rows == 0:
@@ -128,6 +127,5 @@ def _from_table(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Feature
     with working(options, "checking"):
         context = raw.table.select(list(raw.roles.context))
         features = Features.learn(context, place=raw.origin.place)
-        codes, labels = outputs_of(raw, None)
-        truth = np.array(labels)[codes] if codes.ndim == 1 else codes
-        return features.transform(context, raw.origin.place), truth, features
+        (codes, labels), structure = coded_outputs(raw)
+        return features.transform(context, raw.origin.place), structure.decode(codes, labels), features

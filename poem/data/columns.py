@@ -15,7 +15,7 @@ def _vector(values: Any, name: str, n: int) -> FloatArray:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise LogError(f"{name} must be numbers; found {type(values).__name__} ({error}).") from error
-    if array.ndim != 1 or len(array) != n:
+    if array.shape != (n,):
         raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
     bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))
     if len(bad):

@@ -13,7 +13,7 @@ from poem.compute import Matrix, as_matrix, is_sparse
 from poem.data.columns import checked_context, checked_group, checked_log_propensity, checked_loss, checked_time
 from poem.data.features import Features
 from poem.errors import InputError, LogError
-from poem.structures import Labels, Structure, encode, inferred_structure
+from poem.structures import Labels, Structure, Wanted, encoded
 
 Propensities = Literal["logged", "estimated", "balanced", "missing"]
 Outcome = Literal["loss", "reward"]
@@ -68,6 +68,7 @@ class BanditLog:
     logger: AnyArray | None
     time: FloatArray | None
     labels: Labels
+    structure: Structure
     feature_names: tuple[str, ...] | None
     features: Features | None
     propensities: Propensities
@@ -85,6 +86,7 @@ class BanditLog:
         "loss",
         "outcome",
         "propensities",
+        "structure",
         "time",
         "y",
     )
@@ -103,12 +105,13 @@ class BanditLog:
         logger: Any = None,
         time: Any = None,
         labels: Sequence[Any] | None = None,
+        structure: Wanted = None,
         feature_names: Sequence[str] | None = None,
         features: Features | None = None,
     ) -> None:
         names = None if feature_names is None else tuple(feature_names)
         matrix, names = as_matrix(X, names)
-        codes, known = encode(y, None if labels is None else tuple(labels))
+        codes, known, space = encoded(y, None if labels is None else tuple(labels), structure)
         n = len(codes)
         if n == 0:
             raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
@@ -127,6 +130,7 @@ class BanditLog:
             logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
             time=None if time is None else frozen(checked_time(time, n).copy()),
             labels=known,
+            structure=space,
             feature_names=names,
             features=features,
             outcome="loss" if reward is None else "reward",
@@ -165,11 +169,6 @@ class BanditLog:
         return int(self.X.shape[1])
 
     @property
-    def structure(self) -> Structure:
-        """What an output is."""
-        return inferred_structure(self.y, self.labels)
-
-    @property
     def nbytes(self) -> int:
         """The memory that the log's own arrays take."""
         X = self.X
@@ -179,10 +178,9 @@ class BanditLog:
 
     def __repr__(self) -> str:
         kind = f"CSR, {self.X.nnz / max(1, self.n_contexts):.1f} non-zeros a row" if is_sparse(self.X) else "dense"
-        output = f"{len(self.labels)} yes/no labels" if self.y.ndim == 2 else f"one of {len(self.labels)} classes"
         lines = [
             f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
-            f"  output      {output}: {_shorten(self.labels)}",
+            f"  output      {self.structure.describe()}: {_shorten(self.labels)}",
             f"  {self._about_outcome()}",
             f"  propensity  {self._about_propensities()}",
         ]
@@ -347,6 +345,7 @@ class BanditLog:
         X = self.X
         about = (
             self.labels,
+            self.structure,
             self.feature_names,
             self.outcome,
             self.propensities,
@@ -422,7 +421,7 @@ def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
         "labels": (_shorten(first.labels), _shorten(other.labels), first.labels == other.labels),
         "features": (first.n_features, other.n_features, first.n_features == other.n_features),
         "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
-        "kind of y": (first.y.ndim, other.y.ndim, first.y.ndim == other.y.ndim),
+        "outputs": (first.structure.describe(), other.structure.describe(), first.structure == other.structure),
         "groups": (first.group is not None, other.group is not None, (first.group is None) == (other.group is None)),
         "loggers": (
             first.logger is not None,

@@ -106,7 +106,7 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
         contexts = log.X[log.context[rows]]
         log_propensity[rows] = policy.log_prob(contexts, _outputs(log, rows))
         predicted.append(policy.marginals(contexts))
-        observed.append(log.y[rows] if log.y.ndim == 2 else np.eye(len(log.labels))[log.y[rows]])
+        observed.append(np.asarray(log.structure.indicators(log.y[rows]).astype(np.float64)))
     bins, error = _calibration(np.concatenate(predicted).ravel(), np.concatenate(observed).ravel())
     off = None
     if log.propensities == "logged":
@@ -116,11 +116,11 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
 
 
 def _outputs(log: BanditLog, rows: AnyArray) -> AnyArray:
-    return log.y[rows] if log.y.ndim == 2 else np.asarray(log.labels)[log.y[rows]]
+    return log.structure.decode(log.y[rows], log.labels)
 
 
 def _fitted(log: BanditLog, rows: AnyArray, C: float) -> Policy:
-    return supervised(log.X[log.context[rows]], _outputs(log, rows), C=C, labels=log.labels)
+    return supervised(log.X[log.context[rows]], _outputs(log, rows), C=C, labels=log.labels, structure=log.structure)
 
 
 def _chosen_strength(log: BanditLog, fold: AnyArray) -> float:

@@ -43,7 +43,7 @@ def model_for(log: BanditLog, model: Any, folds: int, seed: int, threads: Thread
         return cross_fit(log, folds, seed=seed, threads=threads)
     if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InputError(f"model must be 'linear', a scikit-learn regressor or None; found {model!r}.")
-    if log.y.ndim != 1:
+    if not log.structure.lists_outputs:
         raise InputError("a regressor as a loss model needs outputs that can be listed; use model='linear' for labels.")
     return _enumerated(log, model, folds, seed)
 
@@ -152,15 +152,8 @@ def unsupported_share(policy: Judged, log: BanditLog) -> float | None:
     if not policy.has_marginals:
         return None
     seen = np.bincount(log.context, minlength=log.n_contexts)
-    if log.y.ndim == 1:
-        never = np.setdiff1d(np.arange(len(log.labels)), log.y)
-        if len(never) == 0:
-            return 0.0
-        share = _all_marginals(policy, log)[:, never].sum(axis=1)
-    else:
-        on, off = log.y.max(axis=0) == 0, log.y.min(axis=0) == 1
-        if not (on.any() or off.any()):
-            return 0.0
-        marginals = _all_marginals(policy, log)
-        share = 1.0 - np.prod(1.0 - np.hstack([marginals[:, on], 1.0 - marginals[:, off]]), axis=1)
+    never_on, never_off = log.structure.unlogged(log.y)
+    if not (never_on.any() or never_off.any()):
+        return 0.0
+    share = log.structure.chance_of_any(_all_marginals(policy, log), never_on, never_off)
     return float(share @ seen / seen.sum())

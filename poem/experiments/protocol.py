@@ -7,7 +7,7 @@ from poem.errors import InputError
 from poem.estimators import IPS, Objective
 from poem.experiments.release import ReleaseIPS
 from poem.optimizers import LBFGS, AdaGrad
-from poem.policies import Unseen
+from poem.structures import Unseen
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from poem.estimators import IPS
 from poem.experiments.protocol import Protocol
 from poem.experiments.spec import Logging, Run
 from poem.learning import fit, warm_up
-from poem.policies import CERTAIN, Policy, logging_policy, supervised
+from poem.policies import Policy, logging_policy, supervised
 from poem.simulation import Dataset, load_dataset, simulate
-from poem.structures import MultiLabel
+from poem.structures import CERTAIN, MultiLabel
 from poem.version import VERSION
 
 SKYLINE_C = tuple(10.0**power for power in range(-2, 3))

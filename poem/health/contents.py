@@ -124,17 +124,14 @@ def outputs(facts: Facts) -> Iterator[Finding]:
         )
         yield Finding("outputs", "outputs", 1.0, "unfit", text, "Log with some randomness.")
         return
-    if facts.are_sets:
-        yield from _label_sets(facts, kinds)
-    else:
-        yield from _classes(facts)
+    yield from _classes(facts) if facts.one_each else _label_sets(facts, kinds)
 
 
 def _classes(facts: Facts) -> Iterator[Finding]:
     counts, labels, n = facts.counts, facts.log.labels, len(facts.log)
     most, least = int(np.argmax(counts)), int(np.argmin(np.where(counts > 0, counts, n + 1)))
     text = (
-        f"one of {len(labels)} classes; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
+        f"{facts.log.structure.describe()}; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
         f"the rarest logged one {labels[least]!r} in {percent(counts[least] / n)}"
     )
     yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
@@ -143,12 +140,12 @@ def _classes(facts: Facts) -> Iterator[Finding]:
 
 def _label_sets(facts: Facts, kinds: int) -> Iterator[Finding]:
     n, labels = len(facts.log), facts.log.labels
-    chosen = facts.log.y.sum(axis=0, dtype=np.int64)
+    chosen = facts.log.structure.indicators(facts.log.y).sum(axis=0).astype(np.int64)
     most, least = int(np.argmax(chosen)), int(np.argmin(np.where(chosen > 0, chosen, n + 1)))
     text = (
-        f"sets of {len(labels)} labels, {chosen.sum() / n:.2g} in the mean, {kinds:,} different ones; the commonest "
-        f"label {labels[most]!r} in {percent(chosen[most] / n)} of the rows, the rarest logged one {labels[least]!r} "
-        f"in {percent(chosen[least] / n)}"
+        f"{facts.log.structure.describe()}, {chosen.sum() / n:.2g} in the mean, {kinds:,} different sets; the "
+        f"commonest label {labels[most]!r} in {percent(chosen[most] / n)} of the rows, the rarest logged one "
+        f"{labels[least]!r} in {percent(chosen[least] / n)}"
     )
     yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
     yield from _rare(facts, chosen, "label")

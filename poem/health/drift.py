@@ -79,7 +79,7 @@ def _periods(time: FloatArray) -> IntArray:
 
 
 def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
-    shift, unlikely, what = (_label_shift if facts.are_sets else _class_shift)(facts, rows, period)
+    shift, unlikely, what = (_class_shift if facts.one_each else _label_shift)(facts, rows, period)
     moved, unlikely_p = 0.0, 1.0
     if facts.has_propensities and np.ptp(facts.log.log_propensity) > 1e-9:
         moved, unlikely_p = _mean_shift(facts.log.log_propensity[rows], period)
@@ -131,7 +131,8 @@ def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float,
     """Return the same for the label whose share moved most clearly; the p-value is for as many looks as labels."""
     sizes = np.bincount(period, minlength=PERIODS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    chosen = np.add.reduceat(facts.log.y[rows[np.argsort(period, kind="stable")]], starts, axis=0, dtype=np.int64)
+    indicators = facts.log.structure.indicators(facts.log.y[rows[np.argsort(period, kind="stable")]])
+    chosen = np.add.reduceat(indicators, starts, axis=0).astype(np.int64)
     unlikely = [_independence(np.column_stack([column, sizes - column]).astype(float)) for column in chosen.T]
     label = int(np.argmin(unlikely))
     half = PERIODS // 2

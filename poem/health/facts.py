@@ -11,7 +11,7 @@ from poem.compute import Matrix, is_sparse
 from poem.data import BanditLog
 from poem.files import row_place
 
-FEW_LABELS = 4  # up to which all label sets are counted as outputs: 2⁴ = 16
+FEW_SETS = 16  # up to which all sets are counted as outputs
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multipliers of splitmix64, which spread bits well
 OTHER = np.uint64(0xBF58476D1CE4E5B9)
 BLOCK = 2**15  # entries of X that are hashed at once: what is made of them stays in the cache
@@ -51,39 +51,32 @@ class Facts:
         return int(self.context.max()) + 1
 
     @property
-    def are_sets(self) -> bool:
-        """Whether outputs are label sets."""
-        return self.log.y.ndim == 2
+    def one_each(self) -> bool:
+        """Whether a decision is one of the outputs that labels name, and not a set of them."""
+        return self.log.structure.lists_outputs
 
     @cached_property
     def code(self) -> IntArray:
         """Which output each row has: the class, or the number of its label set among those that occur."""
-        if not self.are_sets:
-            return self.log.y.astype(np.int64)
-        packed = np.packbits(self.log.y, axis=1)
-        padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
-        return numbered(
-            mixed([np.ascontiguousarray(padded).view(np.uint64)[:, j] for j in range(padded.shape[1] // 8)])
-        )
+        keys = self.log.structure.keys(self.log.y)
+        return keys[:, 0] if self.one_each else numbered(mixed([keys[:, j] for j in range(keys.shape[1])]))
 
     @cached_property
     def counts(self) -> IntArray:
         """How many rows each output has."""
-        return np.bincount(self.code, minlength=0 if self.are_sets else len(self.log.labels)).astype(np.int64)
+        return np.bincount(self.code, minlength=self.log.structure.n_outputs if self.one_each else 0).astype(np.int64)
 
     @property
     def n_outputs(self) -> int | None:
         """How many outputs there could be; None if they are too many to count."""
-        q = len(self.log.labels)
-        return q if not self.are_sets else 2**q if q <= FEW_LABELS else None
+        count = self.log.structure.n_outputs
+        return count if self.one_each or count <= FEW_SETS else None
 
     def name_of(self, code: int) -> str:
         """Return an output in words."""
-        labels = self.log.labels
-        if not self.are_sets:
-            return repr(labels[code])
-        row = self.log.y[int(np.flatnonzero(self.code == code)[0])]
-        return "{" + ", ".join(str(labels[j]) for j in np.flatnonzero(row)) + "}"
+        if self.one_each:
+            return repr(self.log.labels[code])  # it may not be logged
+        return self.log.structure.phrase(self.log.y[int(np.flatnonzero(self.code == code)[0])], self.log.labels)
 
     @property
     def has_propensities(self) -> bool:

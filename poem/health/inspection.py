@@ -63,7 +63,7 @@ def _health(name: str, found: SoundLog, total: int) -> Health:
 
 
 def _checks(found: SoundLog, log: BanditLog, total: int) -> list[Finding]:
-    available = distribution.availability(found.raw, found.rows, log.labels) if log.y.ndim == 1 else None
+    available = distribution.availability(found.raw, found.rows, log.labels) if log.structure.lists_outputs else None
     facts = Facts(log, _place(found), available)
     return [
         *contents.rows(facts, total),

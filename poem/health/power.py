@@ -30,7 +30,7 @@ def learning(facts: Facts) -> Iterator[Finding]:
         return
     clip = f"clip M = {calibration.clip:.4g} ({calibration.clip_rule})"
     yield Finding("learning", "clip", calibration.clip, "fit", f"suggested {clip} and λ* = {calibration.lam_star:.4g}")
-    if not facts.are_sets:
+    if facts.one_each:
         yield _effective_rows(facts)
     yield _power(facts)
 
@@ -49,7 +49,7 @@ def _power(facts: Facts) -> Finding:
     near, far = DETECTABLE * error_of_logged(facts), DETECTABLE * error_of_others(facts)
     scale = _scale(log.loss)
     shown = float(log.loss.mean()) * (1.0 if log.outcome == "loss" else -1.0)
-    other = "that is twice as sharp as the logging one" if facts.are_sets else "that decides otherwise"
+    other = "that decides otherwise" if facts.one_each else "that is twice as sharp as the logging one"
     text = (
         f"an improvement of {_size(far, scale)} on the mean {log.outcome} of {shown:.4g} can be told from noise for a "
         f"policy {other} (at 95{SPACE}% confidence, in 80{SPACE}% of cases); for one near the log, {_size(near, scale)}"
@@ -101,7 +101,7 @@ def error_of_others(facts: Facts) -> float:
     constant of each context that is taken to be one.
     """
     log = facts.log
-    if facts.are_sets:
+    if not facts.one_each:
         p = np.exp(log.log_propensity - log.log_propensity.max())
         return standard_error(Terms(p * log.loss, p).by_unit(facts.units).shares())
     weight = facts.inverse

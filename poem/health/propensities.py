@@ -125,7 +125,7 @@ class Checked:
 
     @staticmethod
     def _chosen(facts: Facts) -> "Checked":
-        if not facts.are_sets:
+        if facts.one_each:
             due = np.ones(len(facts.counts)) if facts.available is None else facts.available
             return Checked(facts.code, facts.inverse, due, np.arange(len(due)))
         common = np.argsort(-facts.counts, kind="stable")[:MANY_SETS]
@@ -182,7 +182,7 @@ def _wrong(facts: Facts, checked: Checked, high: TooHigh) -> Finding:
     name = facts.name_of(int(checked.names[high.output]))
     text = (
         f"the mean of 1/p over the rows of an output, which should be 1, is too high for {high.count:,} of "
-        f"{len(checked.names):,} {'label sets' if facts.are_sets else 'outputs'}: {name} has {high.mean:.3g}{where}, "
+        f"{len(checked.names):,} {'outputs' if facts.one_each else 'label sets'}: {name} has {high.mean:.3g}{where}, "
         f"{high.z:.0f} standard errors too much. Its propensities are too low"
     )
     if np.ptp(facts.log.log_propensity) < 1e-9:

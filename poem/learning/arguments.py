@@ -30,16 +30,6 @@ class Split:
     units: IntArray | None
 
 
-def checked_structure(structure: Structure | None, log: BanditLog) -> Structure:
-    """Return the structure that a log needs; a given one must be the same."""
-    inferred = log.structure
-    if structure is not None and structure != inferred:
-        raise MismatchError(
-            f"structure is {structure}, but the log's y needs {inferred}. Leave structure out, or mend y."
-        )
-    return inferred
-
-
 def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: Any, seed: Any, n_jobs: Any) -> None:
     """Refuse arguments of a wrong kind."""
     for name, value, kind, example in (
@@ -143,9 +133,9 @@ def splits_of(log: BanditLog, validation: Validation, seed: int, *, by_unit: boo
 
 def check_alike(log: BanditLog, validation: BanditLog) -> None:
     """Refuse a validation log of another kind."""
-    alike = ("labels", "n_features", "feature_names")
+    alike = ("structure", "labels", "n_features", "feature_names")
     validation.need_propensities()
-    if validation.y.ndim != log.y.ndim or any(getattr(validation, name) != getattr(log, name) for name in alike):
+    if any(getattr(validation, name) != getattr(log, name) for name in alike):
         raise MismatchError("the validation log has other outputs or features than the log. Build both alike.")
 
 

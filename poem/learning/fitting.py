@@ -22,7 +22,6 @@ from poem.learning.arguments import (
     check_asked,
     check_features,
     check_kinds,
-    checked_structure,
     judge_of,
     main_estimator,
     splits_of,
@@ -39,7 +38,6 @@ from poem.learning.training import Training
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policies import FlooredPolicy, Policy
 from poem.progress import Progress
-from poem.structures import Structure
 
 __all__ = ["MULTIPLIERS", "Fit", "Lam", "fit", "warm_up"]
 
@@ -48,7 +46,6 @@ PATIENCE = 2.0  # seconds after which a terminal is shown how far the work is
 
 def fit(
     log: BanditLog,
-    structure: Structure | None = None,
     *,
     learners: Any = "auto",
     estimator: Objective | None = None,
@@ -85,8 +82,6 @@ def fit(
     Parameters
     ----------
     log : BanditLog
-    structure : Structure, optional
-        Inferred from y: (n, q) of 0/1 is MultiLabel, (n,) is MultiClass.
     learners : "auto", name, Learner, or several
         Of ips, poem, norm-poem, direct, dr, ix and ls; or :class:`poem.Learner` objects.
     estimator : Objective, optional
@@ -143,7 +138,7 @@ def fit(
     """
     check_kinds(log, estimator, optimizer, l2, confidence, seed, n_jobs)
     check_learnable(log, force)
-    structure = checked_structure(structure, log)
+    structure = log.structure
     check_features(log, fit_intercept)
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)

@@ -15,14 +15,16 @@ from poem.evaluation import LossBounds, estimate
 from poem.learning.fitting import Lam, fit
 from poem.optimizers import Optimizer
 from poem.policies import NO_POLICY, FlooredPolicy, Policy
+from poem.structures import Wanted
 
 
 class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Counterfactual risk minimization as a scikit-learn estimator.
 
-    The parameters are those of :func:`poem.fit`, and ``labels``: all possible outputs, for logs (or folds of
-    them) in which some do not occur. Unlike there, ``certify`` is off by default: scikit-learn expects a policy from
-    every fit, and a certificate may leave none. ``loss`` (or ``reward``), ``propensity`` (or
+    The parameters are those of :func:`poem.fit`, and those of a log: ``labels``, all possible outputs, for logs
+    (or folds of them) in which some do not occur, and ``structure``, what an output is. Unlike
+    there, ``certify`` is off by default: scikit-learn expects a policy from every fit, and a certificate may leave
+    none. ``loss`` (or ``reward``), ``propensity`` (or
     ``log_propensity``) and ``group`` are passed to ``fit`` and ``score`` row by row; with metadata routing enabled
     and ``set_fit_request(loss=True, propensity=True)``, pipelines and searches pass them on.
 
@@ -53,6 +55,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         guard: bool = True,
         force: bool = False,
         labels: Any = None,
+        structure: Wanted = None,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -70,6 +73,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self.guard = guard
         self.force = force
         self.labels = labels
+        self.structure = structure
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -99,6 +103,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             log_propensity=log_propensity,
             group=group,
             labels=self.labels,
+            structure=self.structure,
             feature_names=getattr(self, "feature_names_in_", None),
         )
         self.result_ = fit(
@@ -126,7 +131,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable output of each context."""
         found = self._policy().predict(self._checked(X))
-        return found.astype(np.int64) if found.ndim == 2 else found
+        return found.astype(np.int64) if found.dtype == np.uint8 else found
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class or label, (n, k)."""
@@ -158,6 +163,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             propensity=propensity,
             log_propensity=log_propensity,
             labels=policy.labels,
+            structure=policy.structure,
         )
         return -estimate(policy, log, SNIPS(clip=None)).value
 

@@ -143,7 +143,7 @@ class Training:
         weights = weights if self.intercept else weights[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
         scores = some.scores(some.widen(weights), weights.shape[1])
-        known = np.unique(self.log.y) if self.structure.y_dimensions == 1 else slice(None)
+        known = self.structure.logged_columns(self.log.y)
         spread = float(np.std(scores[:, known]))
         return weights / spread if spread > 0.0 else weights
 

@@ -33,7 +33,7 @@ def chosen_strengths(log: BanditLog, bounds: tuple[float, float], seed: int, thr
         return Strengths(1.0)
     linear, least = linear_error(log, parts, threads)
     better: dict[type[BoundedLoss], float] = {}
-    for kind in (HiddenTruth, Logistic) if log.y.ndim == 1 else (Logistic,):
+    for kind in (HiddenTruth, Logistic) if log.structure.lists_outputs else (Logistic,):
         strength, miss = bounded_error(kind, log, parts, bounds, threads)
         if miss < least:
             better[kind], least = strength, miss

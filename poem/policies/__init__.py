@@ -2,16 +2,14 @@
 
 from poem.policies.floor import FlooredPolicy
 from poem.policies.foreign import NO_POLICY, Judged, judge_all, judge_one
-from poem.policies.logistic import Unseen, logging_policy, supervised
-from poem.policies.policy import CERTAIN, Policy, constant_policy, load_policy, uniform_policy
+from poem.policies.logistic import logging_policy, supervised
+from poem.policies.policy import Policy, constant_policy, load_policy, uniform_policy
 
 __all__ = [
-    "CERTAIN",
     "NO_POLICY",
     "FlooredPolicy",
     "Judged",
     "Policy",
-    "Unseen",
     "constant_policy",
     "judge_all",
     "judge_one",

@@ -80,7 +80,7 @@ class FlooredPolicy:
         generator = np.random.default_rng(rng)
         mostly, rarely = self.policy.sample(X, generator), self.other.sample(X, generator)
         explores = generator.random(len(mostly)) < self.share
-        return np.asarray(np.where(explores if mostly.ndim == 1 else explores[:, None], rarely, mostly))
+        return np.asarray(np.where(explores.reshape(-1, *(1 for _ in mostly.shape[1:])), rarely, mostly))
 
     def marginals(self, X: Any) -> FloatArray:
         """Return the probability of each label or class in each context, (m, k)."""

@@ -85,8 +85,10 @@ def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
 
 
 def _from_classifier(name: str, policy: Any, log: BanditLog) -> Judged:
-    if log.y.ndim != 1:
-        raise MismatchError(f"{name} has predict_proba, which is for classes; this log holds label sets.")
+    if not log.structure.lists_outputs:
+        raise MismatchError(
+            f"{name} has predict_proba, which is for classes; this log holds {log.structure.describe()}."
+        )
     try:
         probabilities = np.asarray(policy.predict_proba(log.X), dtype=np.float64)
     except ValueError as error:
@@ -125,7 +127,7 @@ def _from_array(name: str, policy: Any, log: BanditLog) -> Judged:
 
 
 def _from_matrix(name: str, values: AnyArray, log: BanditLog) -> Judged:
-    if log.y.ndim != 1 or values.shape[1] != len(log.labels):
+    if not log.structure.lists_outputs or values.shape[1] != len(log.labels):
         raise MismatchError(
             f"{name} is a matrix of shape {values.shape}; class probabilities need a log of classes and one "
             f"column for each of its {len(log.labels)} labels."

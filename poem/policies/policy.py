@@ -17,10 +17,9 @@ from poem.data.features import Features
 from poem.errors import InputError, MismatchError, PolicyFileError
 from poem.files import write_whole
 from poem.policies.floor import FlooredPolicy
-from poem.structures import Labels, Structure, decode, encode, structure_from_name
+from poem.structures import CERTAIN, Labels, Structure, structure_from_data
 
 FILE_VERSION, FLOORED_VERSION = 1, 2  # a floor must not be overlooked by a poem that does not know of it
-CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +73,13 @@ class Policy:
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable output of each context (MAP): classes, or a 0/1 matrix."""
         codes = self._stack(X, lambda scores, _: self.structure.argmax(scores))
-        return decode(codes, self.labels)
+        return self.structure.decode(codes, self.labels)
 
     def sample(self, X: Any, rng: Generator | int) -> AnyArray:
         """Draw one output for each context; log its probability with :meth:`log_prob`."""
         generator = np.random.default_rng(rng)
         codes = self._stack(X, lambda scores, _: self.structure.sample(scores, generator))
-        return decode(codes, self.labels)
+        return self.structure.decode(codes, self.labels)
 
     def marginals(self, X: Any) -> FloatArray:
         """Return the probability of each label or class in each context, (m, k)."""
@@ -98,10 +97,11 @@ class Policy:
 
     def log_prob_of(self, log: BanditLog, n_jobs: int | None = -1) -> FloatArray:
         """Return log h(y|x) of every row of a log; each unique context is scored once."""
-        if log.labels != self.labels or log.y.ndim != self.structure.y_dimensions:
+        if (log.labels, log.structure) != (self.labels, self.structure):
+            theirs, mine = (f"{one.structure.describe()}, {list(one.labels)[:8]}" for one in (log, self))
             raise MismatchError(
-                f"the log's outputs are {list(log.labels)[:8]}, the policy's are {list(self.labels)[:8]}. "
-                "Build the log with labels= the policy's labels."
+                f"the log's outputs are {theirs}; the policy's are {mine}. "
+                "Build the log with labels= and structure= the policy's."
             )
         self._check_width(log.n_features)
         if self.feature_names is not None and log.feature_names not in (None, self.feature_names):
@@ -184,10 +184,7 @@ class Policy:
             )
 
     def _codes(self, y: Any) -> AnyArray:
-        codes, _ = encode(y, self.labels)
-        if codes.ndim != self.structure.y_dimensions:
-            raise MismatchError(f"y has {codes.ndim} dimensions, which does not fit a {self.structure.name} policy.")
-        return frozen(codes)
+        return frozen(self.structure.encode(y, self.labels)[0])
 
     # ---- the file -------------------------------------------------------------------------
 
@@ -206,7 +203,7 @@ class Policy:
             "format": "poem.policy",
             "version": FILE_VERSION if floor is None else FLOORED_VERSION,
             "floor": about_floor,
-            "structure": self.structure.name,
+            "structure": self.structure.to_data(),
             "intercept": self.intercept,
             "labels": list(self.labels),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
@@ -227,7 +224,8 @@ def uniform_policy(log: BanditLog) -> Policy:
 def constant_policy(log: BanditLog, y: Any) -> Policy:
     """Return the policy that always chooses the one output ``y``."""
     structure = log.structure
-    codes, _ = encode(np.asarray([y]), log.labels)
+    codes, _ = structure.encode(np.asarray([y]), log.labels)
+    structure.check(codes)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     weights[-1] = CERTAIN * structure.constant_scores(codes[0])
     return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"}, log.features)
@@ -271,7 +269,7 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
             raise ValueError(f"weights of {weights.dtype}")
         if weights.ndim != 2 or len(labels) != weights.shape[1]:
             raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
-        structure = structure_from_name(about["structure"], weights.shape[1])
+        structure = structure_from_data(about["structure"], weights.shape[1])
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
         features = None if about.get("features") is None else Features.from_data(about["features"])
         policy = Policy(structure, weights, about["intercept"], labels, names, about["training"], features)

@@ -1,8 +1,8 @@
 """Files and data frames of any common kind → BanditLog."""
 
-from poem.readers.checked import SUM_OFF, contexts_by_row, distributions, log_of, looks_like, outputs_of, times_of
+from poem.readers.checked import SUM_OFF, coded_outputs, contexts_by_row, distributions, log_of, looks_like, times_of
 from poem.readers.detect import suffix_format
-from poem.readers.parquet import roles_from
+from poem.readers.parquet import labels_column, roles_from
 from poem.readers.raw import INDEXES, RawLog, Roles, check_roles
 from poem.readers.read import FORMATS, read_contexts, read_log, read_raw, write_log
 
@@ -13,11 +13,12 @@ __all__ = [
     "RawLog",
     "Roles",
     "check_roles",
+    "coded_outputs",
     "contexts_by_row",
     "distributions",
+    "labels_column",
     "log_of",
     "looks_like",
-    "outputs_of",
     "read_contexts",
     "read_log",
     "read_raw",

@@ -28,7 +28,7 @@ from poem.files import (
     strings,
 )
 from poem.readers.raw import RawLog, check_roles
-from poem.structures import Labels
+from poem.structures import Coded, Labels, Structure, Wanted, encoded, structure_from_data
 
 SUM_OFF = 1e-3  # how far from 1 the probabilities of all candidates may add up
 MOST_CELLS = 1 << 32  # rows × labels, or characters
@@ -41,24 +41,27 @@ def log_of(
     *,
     features: Features | None = None,
     labels: Sequence[Any] | None = None,
+    structure: Wanted = None,
     missing: bool = False,
     encoding: Mapping[str, Any] | None = None,
 ) -> BanditLog:
     """Return the BanditLog of a raw log.
 
     ``features`` is a recipe to follow (else the file's own, else one is made by ``encoding``, the arguments of
-    :meth:`Features.learn`), ``labels`` are all possible outputs, ``missing`` says that propensities were not logged.
+    :meth:`Features.learn`), ``labels`` are all possible outputs,
+    ``structure`` says what an output is if it is not to be inferred, ``missing`` says that there are no
+    propensities.
     """
     if raw.table.num_rows == 0:
         raise ReadError(f"{raw.origin.name} has no rows, only column names. Pass a log with at least one decision.")
     check_roles(raw, missing)
     missing = missing or raw.says_missing()
     raw = raw if labels is None else replace(raw, labels=_plain_labels(labels))
-    codes, known = outputs_of(raw, raw.labels)
-    if raw.roles.candidates is not None and codes.ndim == 1:
+    outputs, space = coded_outputs(raw, structure)
+    if raw.roles.candidates is not None and space.lists_outputs:
         _check_candidates(raw)
-    outcome = {"loss": losses_of(raw)} if raw.roles.loss is not None else {"reward": losses_of(raw)}
-    propensity = {"propensity": "missing"} if missing else {"log_propensity": log_propensities_of(raw)}
+    outcome: dict[str, Any] = {"loss": losses_of(raw)} if raw.roles.loss is not None else {"reward": losses_of(raw)}
+    propensity: dict[str, Any] = {"propensity": "missing"} if missing else {"log_propensity": log_propensities_of(raw)}
     about = raw.about
     # A file of features that are already encoded has a recipe of its own; the raw columns are not there.
     recipe = raw.features if features is None or about.encoded else features
@@ -66,18 +69,17 @@ def log_of(
     X, context_of, recipe = _contexts(raw, context, recipe, dict(encoding or {}))
     log = BanditLog(
         X,
-        codes,
+        outputs,
+        structure=space,
         **outcome,
         **propensity,
         context=context_of,
         group=names_of(raw, "group") if about.encoded else identities_of(raw, "group"),
         logger=names_of(raw, "logger"),
         time=times_of(raw),
-        labels=range(len(known)) if codes.ndim == 1 else known,
         feature_names=about.feature_names if about.encoded else recipe.names(),
         features=about.recipe if about.encoded else recipe,
     )
-    log = log if codes.ndim == 2 else log.with_labels(known)
     return log.with_propensities(log.log_propensity, "estimated") if about.estimated and not missing else log
 
 
@@ -134,6 +136,17 @@ def _named(raw: RawLog, error: LogError) -> ReadError:
 
 
 # ---- outputs ------------------------------------------------------------------------------------
+
+
+def coded_outputs(raw: RawLog, structure: Wanted = None) -> tuple[Coded, Structure]:
+    """Return the outputs and what they are: as wanted, else as the file says, else as they look."""
+    codes, labels = outputs_of(raw, raw.labels)
+    if structure is None and raw.structure is not None:
+        structure = structure_from_data(raw.structure, len(labels))
+    try:
+        return Coded(codes, labels), encoded(Coded(codes, labels), wanted=structure)[2]
+    except LogError as error:
+        raise _named(raw, error) from error
 
 
 def outputs_of(raw: RawLog, labels: Labels | None) -> tuple[AnyArray, Labels]:
@@ -400,8 +413,8 @@ def distributions(raw: RawLog) -> tuple[FloatArray, FloatArray]:
 
 def _is_chosen(raw: RawLog, counts: IntArray, row: IntArray) -> AnyArray:
     """Return for every entry of the distributions whether it is that of the logged output."""
-    codes, known = outputs_of(raw, raw.labels)
-    if codes.ndim == 2:
+    (codes, known), space = coded_outputs(raw)
+    if not space.lists_outputs:
         raise ReadError(
             f"{raw.origin.name}: a distribution is over single outputs, and the outputs are label sets. Name the "
             "propensity of each set (--propensity)."

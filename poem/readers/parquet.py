@@ -14,7 +14,7 @@ from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
 from poem.files import Column, Table, compression_of, content_of, whole_file
 from poem.readers.raw import UNITS, About, Origin, RawLog, Roles
-from poem.structures import Labels
+from poem.structures import Labels, structure_from_data
 
 KEY, VERSION = b"poem", 1
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
@@ -59,7 +59,12 @@ def with_about(raw: RawLog) -> RawLog:
         if about.encoded and (features is None or (about.recipe is not None and about.recipe.width != features.width)):
             raise ValueError("the recipe does not fit the features")
         return replace(
-            raw, roles=roles_from(content["roles"]), labels=_labels(content["labels"]), features=features, about=about
+            raw,
+            roles=roles_from(content["roles"]),
+            labels=_labels(content["labels"]),
+            features=features,
+            about=about,
+            structure=_structure(content),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ReadError):
@@ -90,6 +95,13 @@ def _labels(content: Any) -> Labels | None:
     return tuple(content)
 
 
+def _structure(content: dict[str, Any]) -> Any:
+    data = content.get("structure")
+    if data is not None:
+        structure_from_data(data, len(content["labels"]))  # says what is wrong with it
+    return data
+
+
 def _features(content: Any) -> Features | None:
     return None if content is None else Features.from_data(content)
 
@@ -112,6 +124,7 @@ def _metadata(raw: RawLog) -> dict[bytes, bytes]:
         "version": VERSION,
         "roles": asdict(raw.roles),
         "labels": None if raw.labels is None else list(raw.labels),
+        "structure": raw.structure,
         "features": None if raw.features is None else raw.features.to_data(),
         "about": {
             "encoded": about.encoded,
@@ -149,7 +162,7 @@ def raw_of(log: BanditLog) -> RawLog:
     import pyarrow as pa
 
     first = _first_rows(log)
-    columns: dict[str, Any] = {"output": _outputs(log)}
+    columns: dict[str, Any] = {"output": log.structure.to_arrow(log.y, labels_column(log.labels))}
     columns[log.outcome] = pa.array(-log.loss if log.outcome == "reward" else log.loss)
     if log.propensities != "missing":
         columns["log_propensity"] = pa.array(log.log_propensity)
@@ -165,7 +178,7 @@ def raw_of(log: BanditLog) -> RawLog:
     estimated, missing = log.propensities == "estimated", log.propensities == "missing"
     about = About(True, estimated, missing, log.feature_names, log.features)
     table = pa.table(columns | context)
-    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about)
+    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about, log.structure.to_data())
 
 
 def _first_rows(log: BanditLog) -> AnyArray | None:
@@ -188,18 +201,7 @@ def _names(log: BanditLog, name: str) -> Column:
         ) from error
 
 
-def _outputs(log: BanditLog) -> Column:
-    import pyarrow as pa
-
-    labels = _one_type(log.labels)
-    if log.y.ndim == 1:
-        return labels.take(pa.array(log.y))
-    rows, codes = np.nonzero(log.y)
-    starts = np.searchsorted(rows, np.arange(len(log) + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(starts, labels.take(pa.array(codes)))
-
-
-def _one_type(labels: Any) -> Any:
+def labels_column(labels: Any) -> Any:
     """Return labels as an Arrow array; where they are of several types, or of more than 64 bits, as strings."""
     import pyarrow as pa
 

@@ -104,6 +104,8 @@ class RawLog:
     features : Features, optional
         How its context becomes X, where the file says so.
     about : About
+    structure : dict, optional
+        What an output is, where the file says so.
     """
 
     table: Table
@@ -112,6 +114,7 @@ class RawLog:
     labels: Labels | None = None
     features: Features | None = None
     about: About = About()
+    structure: Any = None
 
     def says_missing(self) -> bool:
         """Tell whether the file itself says that propensities were not logged, and nobody named them since."""

@@ -19,7 +19,7 @@ from poem.readers.checked import log_of, whole_numbers
 from poem.readers.detect import common_format, files_of
 from poem.readers.lines import is_by_line, with_lines
 from poem.readers.raw import Origin, RawLog, Roles, Unit, assign, check_names
-from poem.structures import Labels
+from poem.structures import Labels, Wanted
 
 NO_ROLES = Roles()
 SAMPLED = Roles(output=("action",), loss="cost", propensity="probability")
@@ -86,6 +86,7 @@ def read_log(
     distribution: str | None = None,
     ignore: str | Sequence[str] = (),
     labels: Sequence[Any] | None = None,
+    structure: Wanted = None,
     features: Features | None = None,
     scale: bool = False,
     one_hot: Collection[str] = (),
@@ -126,6 +127,9 @@ def read_log(
         Columns to leave out.
     labels : sequence, optional
         All possible outputs; those of the log by default.
+    structure : Structure, its class or its name, optional
+        What an output is, such as ``"subset"`` for sets of one size. By default single values are classes, and lists
+        or several columns are sets of any size.
     features : Features, optional
         A recipe to follow, such as ``policy.features``; one is made by the following arguments otherwise.
     scale, one_hot, hashed, text, hash_size
@@ -166,7 +170,7 @@ def read_log(
         progress=progress,
     )
     encoding = {"scale": scale, "one_hot": one_hot, "hashed": hashed, "text": text, "hash_size": hash_size}
-    return log_of(raw, features=features, labels=labels, missing=missing, encoding=encoding)
+    return log_of(raw, features=features, labels=labels, structure=structure, missing=missing, encoding=encoding)
 
 
 def read_raw(

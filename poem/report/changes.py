@@ -5,12 +5,11 @@ Contexts and rows are gone through block by block: nothing of the size rows × o
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.policies import FlooredPolicy, Policy
@@ -134,16 +133,9 @@ def _logged_sums(log: BanditLog, inside: BoolArray) -> FloatArray:
 def _sums_by_output(log: BanditLog, columns: Callable[[slice], FloatArray], width: int) -> FloatArray:
     """Add up columns (n, w) over the rows with each output: (w, k)."""
     total = np.zeros((width, len(log.labels)))
-    for rows in _blocks(len(log), max(width, len(log.labels) if log.y.ndim == 2 else 1)):
-        total += columns(rows).T @ _indicators(log.y[rows], len(log.labels))
+    for rows in _blocks(len(log), max(width, log.y[0].size)):
+        total += columns(rows).T @ log.structure.indicators(log.y[rows])
     return total
-
-
-def _indicators(y: AnyArray, k: int) -> Any:
-    """Return which outputs each row has: (h, k)."""
-    if y.ndim == 2:
-        return y.astype(np.float64)
-    return sp.csr_array((np.ones(len(y)), y, np.arange(len(y) + 1)), shape=(len(y), k))
 
 
 def _outputs(log: BanditLog, new: FloatArray, other: FloatArray | None, ratio: FloatArray, sign: float) -> list[Change]:
@@ -155,7 +147,9 @@ def _outputs(log: BanditLog, new: FloatArray, other: FloatArray | None, ratio: F
     rows, loss, weight, square = _sums_by_output(log, columns, 4)
     mean = sign * np.divide(loss, rows, out=np.full(len(rows), np.nan), where=rows > 0.0)
     error = np.sqrt(np.maximum(square / n - (weight / n) ** 2, 0.0) / n)
-    support = rows if log.y.ndim == 1 else np.minimum(rows, n - rows)  # a label can be off in too few rows as well
+    support = (
+        rows if log.structure.lists_outputs else np.minimum(rows, n - rows)
+    )  # a label can be off in too few rows as well
     return [
         Change(
             label=str(label),
@@ -219,7 +213,7 @@ def _cuts(policy: AnyPolicy, log: BanditLog, spread: FloatArray) -> list[_Cut]:
     """Return the features to look at: those by which the policy tells contexts apart most."""
     weights = _plain(policy).weights[: log.n_features]
     squares = np.einsum("jk,jk->j", weights, weights)
-    if log.y.ndim == 1:  # what all classes share says nothing
+    if log.structure.shared_scores:  # what all outputs share says nothing
         squares = squares - len(log.labels) * weights.mean(axis=1) ** 2
     influence = spread * np.sqrt(np.maximum(squares, 0.0))
     best = np.lexsort((-spread, -influence))[:SEGMENTS_TRIED]
@@ -296,7 +290,7 @@ def _most_changed(outputs: list[Change], each: int = 5) -> list[int]:
 def _pulls(policy: AnyPolicy, spread: FloatArray, outputs: list[int]) -> tuple[Pull, ...]:
     plain = _plain(policy)
     weights = plain.weights[: len(spread)]
-    shared = weights.mean(axis=1) if plain.structure.y_dimensions == 1 else 0.0
+    shared = weights.mean(axis=1) if plain.structure.shared_scores else 0.0
     return tuple(_pull(plain, (weights[:, i] - shared) * spread, i) for i in outputs)
 
 

@@ -20,7 +20,7 @@ BINS_A_DECADE = 4
 LEAST_WEIGHT, MOST_WEIGHT = 1e-4, 1e6  # weights beyond are counted in the outermost bins
 DECILES = 10
 FOLDS = 2
-MOST_LABELS = 60  # of label sets, up to which a uniform choice among them is worth a line
+MOST_OUTPUTS = 2**60  # up to which a uniform choice among them is worth a line
 SUPPORT = FEW_ROWS  # rows that an output needs to be compared as the only one
 
 
@@ -75,7 +75,8 @@ class Facts:
     contexts: int
     features: int
     outputs: int
-    sets: bool
+    outputs_are: str  # in words
+    one_each: bool  # a decision is one of the outputs, not a set of them
     propensities: str
     interval: str
     level: float
@@ -204,7 +205,8 @@ def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int,
         contexts=log.n_contexts,
         features=log.n_features,
         outputs=len(log.labels),
-        sets=log.y.ndim == 2,
+        outputs_are=log.structure.describe(),
+        one_each=log.structure.lists_outputs,
         propensities=log.propensities,
         interval=evaluation.interval,
         level=evaluation.level,
@@ -244,32 +246,26 @@ def _estimated(line: Line, outcome: Outcome) -> Estimated:
 def _trivial(log: BanditLog, outcome: Outcome, options: dict[str, Any]) -> tuple[Estimated, ...]:
     """Judge policies that need no learning, by SNIPS: any policy worth its name must beat them."""
     named: dict[str, FloatArray] = {}
-    if log.y.ndim == 1:
-        named["uniform"] = np.full(len(log), 1.0 / len(log.labels))
-        best = _best_alone(log)
-        if best is not None:
-            named[f"always {log.labels[best]}"] = (log.y == best).astype(np.float64)
-    else:
-        if len(log.labels) <= MOST_LABELS:
-            named["uniform"] = np.full(len(log), 2.0 ** -len(log.labels))
-        empty: FloatArray = np.asarray(log.y.max(axis=1) == 0, dtype=np.float64)
-        if empty.sum() >= SUPPORT:
-            named["no label"] = empty
+    if log.structure.n_outputs <= MOST_OUTPUTS:
+        named["uniform"] = np.full(len(log), 1.0 / log.structure.n_outputs)
+    best = _best_alone(log)
+    if best is not None:
+        row, always = best
+        named[f"always {log.structure.phrase(log.y[row], log.labels)}"] = always
     if not named:
         return ()
     evaluation = evaluate(named, log, ["SNIPS"], model=None, **options)
     return tuple(_estimated(line, outcome) for line in evaluation.lines)
 
 
-def _best_alone(log: BanditLog) -> int | None:
-    """Return the class that looks best as the only one, among those with enough rows."""
-    k = len(log.labels)
+def _best_alone(log: BanditLog) -> tuple[int, FloatArray] | None:
+    """Return a row with the output that looks best as the only one, and which rows have it; rare ones do not count."""
+    _, first, code = np.unique(log.structure.keys(log.y), axis=0, return_index=True, return_inverse=True)
     weight: FloatArray = np.exp(-log.log_propensity)
-    rows = np.bincount(log.y, minlength=k)
-    total = np.bincount(log.y, weight, minlength=k)
-    cost = np.bincount(log.y, weight * log.loss, minlength=k)
-    mean = np.divide(cost, total, out=np.full(k, np.inf), where=rows >= SUPPORT)
-    return int(np.argmin(mean)) if np.isfinite(mean).any() else None
+    rows, total, cost = np.bincount(code), np.bincount(code, weight), np.bincount(code, weight * log.loss)
+    mean = np.divide(cost, total, out=np.full(len(first), np.inf), where=rows >= SUPPORT)
+    best = int(np.argmin(mean))
+    return (int(first[best]), (code == best).astype(np.float64)) if np.isfinite(mean[best]) else None
 
 
 def _by_logger(evaluation: Evaluation, headline: str, outcome: Outcome) -> tuple[tuple[str, int, Estimated], ...]:

@@ -37,16 +37,11 @@ def page_of(content: Content) -> str:
 
 def _head(content: Content) -> Html:
     under = (
-        f"A policy that chooses {_output(content)}, judged on a log of {counted(content.facts.rows, 'decision')} that "
-        f"were made without it. The {content.outcome.name} is an average over decisions; {content.outcome.better} is "
-        "better."
+        f"A policy that chooses {content.facts.outputs_are}, judged on a log of "
+        f"{counted(content.facts.rows, 'decision')} that were made without it. "
+        f"The {content.outcome.name} is an average over decisions; {content.outcome.better} is better."
     )
     return joined(element("h1", content.title), element("p", under, class_="under"))
-
-
-def _output(content: Content) -> str:
-    many = f"{content.facts.outputs:,}"
-    return f"any of {many} yes/no labels" if content.facts.sets else f"one of {many} classes"
 
 
 # ---- the verdict ----------------------------------------------------------------------------
@@ -126,7 +121,7 @@ def _facts(content: Content) -> Html:
         ("rows", count(facts.rows)),
         ("independent units", count(facts.units)),
         ("contexts × features", f"{count(facts.contexts)} × {count(facts.features)}"),
-        ("output", _output(content)),
+        ("output", facts.outputs_are),
         ("propensities", facts.propensities),
         ("intervals", f"{facts.interval}, {level(content)}, over independent units"),
         ("floor of the policy", "none" if facts.floor is None else f"{percent(facts.floor)} of its decisions"),

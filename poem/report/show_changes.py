@@ -16,7 +16,7 @@ MOST_OUTPUTS = 10  # that rise, and that fall, before the rest is summed
 def changes_section(content: Content) -> Html:
     """Return the section."""
     rises, falls, rest = split_outputs(content.changes.outputs)
-    off = ", or left out fewer than that" if content.facts.sets else ""
+    off = ", or left out fewer than that" if not content.facts.one_each else ""
     intro = (
         "A share is how often an output is chosen: counted in the log, and expected of the new policy in the same "
         f"contexts. Outputs marked “few rows” were logged fewer than {FEW_ROWS} times{off}: "
@@ -44,7 +44,7 @@ def split_outputs(outputs: Sequence[Change]) -> tuple[list[Change], list[Change]
 def _in_all(content: Content) -> str:
     outputs = content.changes.outputs
     up = sum(max(one.change, 0.0) for one in outputs)
-    if not content.facts.sets:
+    if content.facts.one_each:
         return (
             f"Of the logged decisions, the new policy would have made {percent(content.changes.otherwise)} otherwise. "
             f"In the sums over all contexts, which are drawn here, {percent(up)} move from some outputs to others."

@@ -11,7 +11,7 @@ from poem.compute import as_matrix
 from poem.data import BanditLog
 from poem.errors import InputError, LogError
 from poem.policies import FlooredPolicy, Policy
-from poem.structures import encode
+from poem.structures import Structure
 
 Loss = Literal["hamming", "zero-one", "f1"] | Callable[[AnyArray, AnyArray], FloatArray]
 
@@ -43,38 +43,38 @@ def simulate(
         raise InputError(f"replay must be at least 1; found {replay}.")
     generator = np.random.default_rng(rng)
     matrix, names = as_matrix(X, logging_policy.feature_names if hasattr(X, "__arrow_c_stream__") else None)
-    truth, _ = encode(y, logging_policy.labels)
+    structure = logging_policy.structure
+    truth, _ = structure.encode(y, logging_policy.labels)
     if len(truth) != matrix.shape[0]:
         raise LogError(f"X has {matrix.shape[0]} rows and y has {len(truth)}. Pass rows that match.")
     samples = [logging_policy.sample(matrix, generator) for _ in range(replay)]
     log_propensity = np.concatenate([logging_policy.log_prob(matrix, sample) for sample in samples])
     context = np.tile(np.arange(matrix.shape[0]), replay)
     outputs = np.concatenate(samples)
-    chosen, _ = encode(outputs, logging_policy.labels)
+    chosen, _ = structure.encode(outputs, logging_policy.labels)
     return BanditLog(
         matrix,
         outputs,
-        loss=losses_of(loss, truth[context], chosen),
+        loss=losses_of(loss, truth[context], chosen, structure),
         log_propensity=log_propensity,
         context=context,
         labels=logging_policy.labels,
+        structure=structure,
         feature_names=names,
     )
 
 
-def losses_of(loss: Loss, truth: AnyArray, chosen: AnyArray) -> FloatArray:
+def losses_of(loss: Loss, truth: AnyArray, chosen: AnyArray, structure: Structure) -> FloatArray:
     """Return the loss of chosen outputs against true ones, by name or by a function of both."""
     if callable(loss):
         return np.asarray(loss(truth, chosen), dtype=np.float64)
     if loss not in ("hamming", "zero-one", "f1"):
         raise InputError(f"loss must be 'hamming', 'zero-one', 'f1' or a function; found {loss!r}.")
-    wrong = np.asarray(truth != chosen, dtype=np.float64)
-    if wrong.ndim == 1:  # for a single class all three are one
-        return wrong
     if loss == "hamming":
-        return np.asarray(wrong.sum(axis=1))
+        return structure.loss(truth, chosen)
     if loss == "zero-one":
-        return np.asarray(wrong.max(axis=1))
+        return np.asarray(structure.loss(truth, chosen) > 0.0, dtype=np.float64)
     # F1 = 2·|both|/(|truth| + |chosen|), and 1 if both are empty; what is not in both is wrong.
-    size = truth.sum(axis=1) + chosen.sum(axis=1, dtype=np.float64)
-    return np.asarray(wrong.sum(axis=1) / np.maximum(size, 1.0))
+    one, two = (structure.indicators(codes) for codes in (truth, chosen))
+    size = np.asarray(one.sum(axis=1) + two.sum(axis=1))
+    return np.asarray(abs(one - two).sum(axis=1) / np.maximum(size, 1.0))

@@ -1,4 +1,4 @@
-"""What an output structure must offer: the seam between weights and estimators.
+"""What an output structure must offer: the seam between weights and estimators, and all that is known about y.
 
 Shapes, once for all methods: m contexts have ``scores`` (m, k), one column for each weight column.
 The n logged rows stand in the order of their contexts: rows ``starts[c]`` to ``starts[c + 1]`` of
@@ -6,22 +6,97 @@ The n logged rows stand in the order of their contexts: rows ``starts[c]`` to ``
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from dataclasses import fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from poem.structures.fit_labels import Unseen, likelihood_weights
+from poem.structures.labels import Labels
 
 
 class Structure(ABC):
     """A space of outputs y and the exponential family h(y|x) ∝ exp(w·φ(x, y)) over it.
 
-    Final classes are frozen dataclasses with the kernels in the same file.
+    Final classes are frozen dataclasses of numbers, with the kernels in the same file. Labels, which name the score
+    columns, belong to logs and policies; the methods that need them are given them.
     """
 
     name: ClassVar[str]
-    y_dimensions: ClassVar[int]  # 1 for one number a row, 2 for a matrix
+    lists_outputs: ClassVar[bool] = False  # each score column is one output: marginals are the whole distribution
+    shared_scores: ClassVar[bool] = False  # a number added to all scores of a context changes nothing
+
+    # ---- what users call y ------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def encode(cls, y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
+        """Return ``(codes, labels)`` of a user's outputs; a new label is an error if ``labels`` are given."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> Self:
+        """Return the structure of some codes; ``sizes`` are its other numbers, learnt from the codes if not given."""
+
+    @abstractmethod
+    def decode(self, codes: AnyArray, labels: Labels) -> AnyArray:
+        """Return codes as what users call y."""
+
+    @abstractmethod
+    def check(self, codes: AnyArray) -> None:
+        """Raise LogError for codes that are not in the space."""
+
+    @abstractmethod
+    def to_arrow(self, codes: AnyArray, labels: Any) -> Any:
+        """Return codes as an Arrow array, made of an Arrow array of the labels."""
+
+    @abstractmethod
+    def logged_columns(self, codes: AnyArray) -> Any:
+        """Return which score columns some codes tell about, as an index."""
+
+    @abstractmethod
+    def unlogged(self, codes: AnyArray) -> tuple[BoolArray, BoolArray]:
+        """Return which columns (k,) are on in none of the codes, and which ones are never off though they could be."""
+
+    @abstractmethod
+    def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
+        """Return the probability (m,), or a bound on it, that any of some columns is on or any of some others off."""
+
+    @abstractmethod
+    def keys(self, codes: AnyArray) -> AnyArray:
+        """Return codes as integers (n, j): equal rows are equal outputs."""
+
+    def indicators(self, codes: AnyArray) -> Any:
+        """Return which score columns each output collects, (n, k), sparse or not."""
+        return self.spread(np.ones(len(codes)), frozen(codes), frozen(np.arange(len(codes) + 1)))
+
+    # ---- words and files --------------------------------------------------------------------
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Say what an output is, such as "one of 3 classes"."""
+
+    @abstractmethod
+    def phrase(self, code: Any, labels: Labels) -> str:
+        """Return one output in words."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Return what :func:`structure_from_data` needs besides the number of scores."""
+        return {"name": self.name, **{size: getattr(self, size) for size in self.sizes()}}
+
+    @classmethod
+    def sizes(cls) -> list[str]:
+        """Return the names of its numbers besides the first, which is the number of scores."""
+        return [field.name for field in fields(cls)][1:]  # type: ignore[arg-type]
+
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """The number of outputs, which may be huge."""
+
+    # ---- scores -----------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -99,3 +174,9 @@ class Structure(ABC):
     @abstractmethod
     def constant_scores(self, y: AnyArray) -> FloatArray:
         """Return the direction of scores (k,) that leads to the one output ``y``."""
+
+    # ---- labelled data ----------------------------------------------------------------------
+
+    def fit_labels(self, X: Any, codes: AnyArray, unseen: Unseen, options: dict[str, Any]) -> FloatArray:
+        """Return the weights (d + 1, k) of an l2-penalised maximum-likelihood fit to true outputs."""
+        return likelihood_weights(self, X, codes, options)

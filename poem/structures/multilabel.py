@@ -1,25 +1,40 @@
 """Label sets: y is in {0, 1}^q and φ(x, y) = x ⊗ y, so that the labels are independent given x."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import exp_down, inlined, kernel
-from poem.structures.base import Structure
+from poem.structures.fit_labels import Unseen, label_weights
+from poem.structures.labels import Labels
+from poem.structures.sets import Sets
 
 FACTORS = 512  # as many factors in [1, 2] can be multiplied before the logarithm without overflow
 
 
 @dataclass(frozen=True)
-class MultiLabel(Structure):
+class MultiLabel(Sets):
     """Any subset of ``n_labels`` labels; its own loss is the Hamming loss (wrong labels, a count)."""
 
     n_labels: int
     name: ClassVar[str] = "multilabel"
-    y_dimensions: ClassVar[int] = 2
+
+    @classmethod
+    def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "MultiLabel":
+        return cls(len(labels), **sizes)
+
+    def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
+        return np.asarray(1.0 - np.prod(1.0 - np.hstack([marginals[:, on], 1.0 - marginals[:, off]]), axis=1))
+
+    def describe(self) -> str:
+        return f"{self.n_labels} yes/no labels"
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 << self.n_labels
 
     @property
     def n_scores(self) -> int:
@@ -33,16 +48,6 @@ class MultiLabel(Structure):
     def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
         out = np.empty_like(scores)
         _pull_back(scores, y, starts, coef, out)
-        return out
-
-    def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        out = np.empty(len(y))
-        _chosen(scores, y, starts, out)
-        return out
-
-    def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        out = np.zeros((len(starts) - 1, self.n_labels))
-        _spread(coef, y, starts, out)
         return out
 
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
@@ -66,19 +71,12 @@ class MultiLabel(Structure):
         slopes: FloatArray = coef[:, None] * values * (small / (1.0 + small) ** 2)
         return slopes
 
-    def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
-        return np.asarray(np.count_nonzero(truth != y, axis=1), dtype=np.float64)
-
     def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
         wrong: FloatArray = self.marginals(np.where(truth, -scores, scores)).sum(axis=1)
         return wrong
 
-    def variation(self, scores: FloatArray) -> float:
-        marginals = self.marginals(scores)
-        return float(np.abs(marginals - marginals.mean(axis=0)).mean(axis=0).max())
-
-    def constant_scores(self, y: AnyArray) -> FloatArray:
-        return np.where(np.asarray(y), 1.0, -1.0)
+    def fit_labels(self, X: Any, codes: AnyArray, unseen: Unseen, options: dict[str, Any]) -> FloatArray:
+        return label_weights(X, codes, unseen, options)
 
 
 @inlined
@@ -130,21 +128,3 @@ def _pull_back(scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArr
         for label in range(q):
             probability = (1.0 if scores[c, label] >= 0.0 else small[label]) / (1.0 + small[label])
             out[c, label] = on[label] - total * probability
-
-
-@kernel
-def _chosen(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
-    for c in range(scores.shape[0]):
-        for i in range(starts[c], starts[c + 1]):
-            total = 0.0
-            for label in range(y.shape[1]):
-                total += scores[c, label] * y[i, label]
-            out[i] = total
-
-
-@kernel
-def _spread(coef: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
-    for c in range(out.shape[0]):
-        for i in range(starts[c], starts[c + 1]):
-            for label in range(y.shape[1]):
-                out[c, label] += coef[i] * y[i, label]
