@@ -1,22 +1,16 @@
 """An error says what is wrong, what was found, and what to do."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from refusals import refuses
 
 import poem
 from poem.errors import InputError, LearningError, LogError, MismatchError, PoemError
 
 NAN, INF = float("nan"), float("inf")
-
-
-def refuses(error, *parts):
-    """Expect an error whose message holds all parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(re.escape(part) for part in parts))
 
 
 def with_value(values, position, value):

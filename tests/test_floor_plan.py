@@ -8,6 +8,7 @@ import pytest
 import poem
 
 ROOT = Path(poem.__file__).parent
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 MODULES = sorted(ROOT.rglob("*.py"))
 PACKAGES = {str(init.parent.relative_to(ROOT)).replace("/", ".") for init in ROOT.rglob("__init__.py")} - {"."}
 
@@ -37,6 +38,11 @@ def test_other_packages_are_entered_by_their_front_door(path):
 
 def test_the_top_level_is_short():
     assert len(list(ROOT.glob("*.py"))) <= 8
+
+
+def test_no_test_file_is_long():
+    lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in TESTS}
+    assert not {name: count for name, count in lines.items() if count > 600}
 
 
 def test_no_module_has_the_name_of_a_public_function():

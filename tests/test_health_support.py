@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_health import drawn, made, sets, softmax
+from health_logs import drawn, made, sets, softmax
 
 import poem
 from poem.certificates.adaptive import adapts

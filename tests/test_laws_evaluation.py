@@ -1,12 +1,8 @@
-"""Statistical laws of estimates, intervals and diagnostics, in worlds that are small enough to know the truth.
+"""Statistical laws of estimates and diagnostics, in worlds that are small enough to know the truth.
 
-A new estimator joins by its line in ``poem.evaluate``'s ALL; one that holds weights back also by one in HELD_BACK.
+A new estimator joins by its line in ``poem.evaluate``'s ALL; one that holds weights back also by one in HELD_BACK
+of ``known_worlds``.
 """
-
-import itertools
-from collections import Counter
-from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pytest
@@ -14,188 +10,39 @@ from estimators.bandits import clopper_pearson as their_clopper_pearson
 from estimators.bandits import gaussian as their_gaussian
 from estimators.bandits import ips as their_ips
 from estimators.bandits import snips as their_snips
-from scipy import special, stats
+from known_worlds import (
+    HELD_BACK,
+    OUTPUTS,
+    PESSIMISTIC,
+    PLAIN,
+    TAIL,
+    UNBIASED,
+    WEIGHTS,
+    drawn,
+    every_plain,
+    every_size,
+    every_world,
+    judged_by_cell,
+    many_logs,
+    ready,
+    small_logs,
+    taken,
+    world,
+)
+from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
 import poem
-from poem.compute.kernels import OneBlasThread, Threads
-from poem.errors import InputError
-from poem.estimators import (
-    IPS,
-    SNIPS,
-    DoublyRobust,
-    ImplicitExploration,
-    LogSmoothing,
-    Rows,
-    SelfNormalisedDR,
-    ShrinkageDR,
-    SwitchDR,
-    Weighted,
-)
-from poem.estimators.base import standard_error
-from poem.estimators.intervals import (
-    BLOCK,
-    FLOORED,
-    _poisson_table,
-    bernstein,
-    bootstrap,
-    clopper_pearson,
-    least_mean,
-    normal,
-    student,
-    truncated,
-)
+from poem.estimators import IPS, SNIPS, DoublyRobust, Rows, ShrinkageDR, SwitchDR
+from poem.estimators.intervals import bernstein, bootstrap, clopper_pearson, least_mean, normal, student, truncated
 from poem.evaluation.comparison import ALL
 from poem.evaluation.diagnostics import diagnose, pareto_k
 
-TAIL = 0.025  # on each side of a 95 % interval
-
-UNBIASED = {"IPS": IPS(None), "DR": DoublyRobust()}
-PLAIN = UNBIASED | {"SNIPS": SNIPS(None), "SNDR": SelfNormalisedDR()}  # whose weights are used whole
-PESSIMISTIC = [IPS(2.0), ImplicitExploration(0.05), LogSmoothing(0.5)]
-HELD_BACK = [*PESSIMISTIC, SwitchDR(2.0), ShrinkageDR(4.0), DoublyRobust(2.0)]
-OUTPUTS, WEIGHTS, SIZES = ("classes", "labels"), ("light", "heavy"), (200, 2000, 20_000)
-
-# Weights are this many times the scores of one table: the heavy policy does what was rarely logged.
-# The largest ratio is 1.3 (classes) and 1.5 (labels) for light weights, 30 and 65 for heavy ones.
-SCALES = {
-    ("classes", "light"): (0.6, 1.0),
-    ("classes", "heavy"): (1.5, -1.5),
-    ("labels", "light"): (0.4, 0.8),
-    ("labels", "heavy"): (1.1, -1.1),
-}
-
-# Where a few rows carry all weight, and what matters most was often never drawn, an interval around a standard error
-# misses more than it says: t covers 86 to 89 % in the first world, 79 to 90 % in the second one, and IPS 91 % in the
-# third one. What is demanded there is that the diagnostics warn.
-TOO_FEW_ROWS = {
-    ("classes", "heavy", 200): {"IPS", "SNIPS", "SNDR"},
-    ("labels", "heavy", 200): {"IPS", "SNIPS", "DR", "SNDR"},
-    ("labels", "heavy", 2000): {"IPS"},
-}
-
-every_world = pytest.mark.parametrize(("outputs", "weights"), list(itertools.product(OUTPUTS, WEIGHTS)))
-every_size = pytest.mark.parametrize("n", SIZES)
-every_plain = pytest.mark.parametrize("name", PLAIN)
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
-@pytest.fixture(autouse=True)
-def _one_blas_thread():
-    """As in poem.evaluate: for rows as few as these, waking BLAS threads takes longer than the sums."""
-    with OneBlasThread():
-        yield
-
-
-# ---- worlds of which all is known -------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class World:
-    """Six contexts, all outputs, losses of −1 or 0: each combination is a cell of known probability.
-
-    ``cells`` are the cells as the rows of a log, with a model of the loss that is wrong on purpose; ``true_model``
-    has the true one.
-    """
-
-    logging: poem.Policy
-    new: poem.Policy
-    y: np.ndarray
-    context: np.ndarray
-    probability: np.ndarray
-    cells: Rows
-    true_model: Rows
-    wrong_losses: np.ndarray
-    truth: float
-
-    def draw(self, n, logs, seed):
-        """Return how often each cell occurs in each log, (logs, cells)."""
-        return np.random.default_rng([seed, n]).multinomial(n, self.probability, size=logs)
-
-    def log(self, counts):
-        """Return a real log of these cells."""
-        at = drawn(counts)
-        X, labels = np.eye(6)[self.context[at]], self.logging.labels
-        p = self.cells.log_propensity[at]
-        return poem.BanditLog(X, self.y[at], loss=self.cells.loss[at], log_propensity=p, labels=labels)
-
-
-@cache
-def world(outputs, weights):
-    rng = np.random.default_rng(0)
-    if outputs == "classes":
-        y, structure, labels = np.arange(4), poem.MultiClass(4), (0, 1, 2, 3)
-    else:
-        y, structure, labels = np.array(list(itertools.product([0, 1], repeat=3))), poem.MultiLabel(3), ("a", "b", "c")
-    scores = rng.normal(size=(6, len(labels)))
-    logging, new = (poem.Policy(structure, scale * scores, False, labels) for scale in SCALES[outputs, weights])
-    context, y = np.repeat(np.arange(6), len(y)), np.concatenate([y] * 6)
-    old_log, new_log = (policy.log_prob(np.eye(6)[context], y) for policy in (logging, new))
-    share = np.array([1, 2, 3, 3, 2, 1])[context] / 12
-    mean, wrong = -rng.uniform(0.1, 0.9, len(y)), -rng.uniform(0.0, 1.0, len(y))
-
-    def both(values):  # the cells with a loss of −1, then those with 0
-        return np.concatenate([values, values])
-
-    def rows(model):
-        expected = np.bincount(context, np.exp(new_log) * model)[context]
-        loss = np.repeat([-1.0, 0.0], len(y))
-        return Rows(both(new_log - old_log), loss, both(old_log), both(model), both(expected))
-
-    logged = share * np.exp(old_log)
-    return World(
-        logging=logging,
-        new=new,
-        y=both(y),
-        context=both(context),
-        probability=np.concatenate([logged * -mean, logged * (1.0 + mean)]),
-        cells=rows(wrong),
-        true_model=rows(mean),
-        wrong_losses=wrong,
-        truth=float(np.sum(share * np.exp(new_log) * mean)),
-    )
-
-
-def drawn(counts):
-    return np.repeat(np.arange(len(counts)), counts)
-
-
-def taken(rows, at):
-    fields = ("log_ratio", "loss", "log_propensity", "predicted", "expected")
-    return Rows(*(getattr(rows, field)[at] for field in fields))
-
-
-@cache
-def small_logs(outputs, weights, model="cells"):
-    """2000 logs of 200 rows."""
-    here = world(outputs, weights)
-    return [taken(getattr(here, model), drawn(counts)) for counts in here.draw(200, 2000, seed=1)]
-
-
-@cache
-def many_logs(outputs, weights, n):
-    return world(outputs, weights).draw(n, 5000, seed=2)
-
-
-def judged_by_cell(estimator, here, counts):
-    """Return value, stderr and effective_n in each of many logs, without writing out their rows."""
-    terms, ratio, n = estimator.terms(here.cells), here.cells.ratio, counts.sum(axis=1)
-    bottom = np.ones(len(ratio)) if terms.bottom is None else terms.bottom
-    base = np.zeros(len(ratio)) if terms.base is None else terms.base
-    whole, quotient, mean = counts @ bottom, counts @ terms.top / (counts @ bottom), counts @ base / n
-    share = (terms.top - np.outer(quotient, bottom)) / whole[:, None] + (base - mean[:, None]) / n[:, None]
-    stderr = np.sqrt(n / (n - 1) * np.einsum("lc,lc->l", counts, share**2))
-    return terms.constant + mean + quotient, stderr, (counts @ ratio) ** 2 / (counts @ ratio**2)
-
-
-def coverage(truth, intervals):
-    return np.mean([low <= truth <= high for low, high in intervals])
-
-
-def ready(estimator, rows):
-    """Return an estimator with nothing left to the data."""
-    fixed = estimator.with_clip(2.0) if isinstance(estimator, Weighted) and estimator.clip == "auto" else estimator
-    return fixed.tuned(rows)
+# ---- worlds of which all is known ------------------------------------------------------------------
 
 
 @every_world
@@ -211,7 +58,7 @@ def test_logs_by_cell_are_judged_as_logs_by_row(outputs, weights, n):
         np.testing.assert_allclose(np.transpose(judged_by_cell(estimator, here, counts)), by_row, rtol=1e-9)
 
 
-# ---- right on average ---------------------------------------------------------------------------
+# ---- right on average ------------------------------------------------------------------------------
 
 
 @every_world
@@ -283,198 +130,7 @@ def test_what_was_held_back_is_all_that_is_missing(estimator, outputs, weights):
         assert estimator.judge(rows).value - missing == pytest.approx(IPS(None).judge(rows).value, rel=1e-12)
 
 
-# ---- intervals cover, or the diagnostics warn -----------------------------------------------------
-
-
-def covered(name, outputs, weights, n, interval):
-    here = world(outputs, weights)
-    found = judged_by_cell(PLAIN[name], here, many_logs(outputs, weights, n))
-    return coverage(here.truth, [interval(*one) for one in zip(*map(np.ndarray.tolist, found), strict=True)])
-
-
-@every_world
-@every_size
-@every_plain
-def test_t_intervals_cover(name, outputs, weights, n):
-    share = covered(name, outputs, weights, n, lambda v, e, rows: student(v, e, min(rows, n) - 1.0, TAIL))
-    if name in TOO_FEW_ROWS.get((outputs, weights, n), ()):
-        assert 0.75 < share < 0.93
-    else:
-        assert 0.93 <= share <= 0.999
-
-
-@pytest.mark.parametrize(
-    ("where", "name"), [(where, name) for where in TOO_FEW_ROWS for name in sorted(TOO_FEW_ROWS[where])]
-)
-def test_normal_intervals_do_not_cover_where_few_rows_count(where, name):
-    by_normal = covered(name, *where, lambda value, stderr, _: normal(value, stderr, TAIL))
-    by_t = covered(name, *where, lambda v, e, rows: student(v, e, min(rows, where[2]) - 1.0, TAIL))
-    assert by_normal < 0.93
-    assert by_normal < by_t
-
-
-@pytest.mark.parametrize("where", TOO_FEW_ROWS, ids=str)
-def test_diagnostics_warn_where_intervals_do_not_cover(where):
-    outputs, weights, n = where
-    here = world(outputs, weights)
-    logs = [taken(here.cells, drawn(counts)) for counts in here.draw(n, 300, seed=4)]
-    verdicts = Counter(diagnose(rows, None, 0.0, None).verdict for rows in logs)
-    # Of 2000 rows, those that were never drawn can leave weights that look harmless.
-    assert verdicts["trust"] <= (0 if n == 200 else 0.1 * len(logs))
-
-
-@pytest.mark.parametrize("outputs", OUTPUTS)
-def test_diagnostics_do_not_warn_of_light_weights(outputs):
-    here = world(outputs, "light")
-    logs = [taken(here.cells, drawn(counts)) for counts in here.draw(200, 300, seed=4)]
-    assert sum(diagnose(rows, None, 0.0, None).verdict == "trust" for rows in logs) >= 0.98 * len(logs)
-
-
-@every_world
-@pytest.mark.parametrize("n", [200, 2000])
-def test_bootstrap_intervals_cover(outputs, weights, n):
-    here, logs = world(outputs, weights), 300
-    hits = dict.fromkeys(PLAIN, 0)
-    for seed, counts in enumerate(here.draw(n, logs, seed=5)):
-        rows = taken(here.cells, drawn(counts))
-        sums = [estimator.terms(rows).by_unit(None) for estimator in PLAIN.values()]
-        replicates = bootstrap(sums, 500, seed=seed)
-        for column, name in enumerate(PLAIN):
-            low, high = replicates.interval(column, sums[column], TAIL)
-            hits[name] += low <= here.truth <= high
-    slack = 3 * np.sqrt(0.95 * 0.05 / logs)
-    for hit in hits.values():
-        if (weights, n) == ("heavy", 200):  # what was never drawn cannot be drawn again; see TOO_FEW_ROWS
-            assert 0.7 < hit / logs < 0.93
-        else:
-            assert 0.93 - slack <= hit / logs <= 0.999
-
-
-@every_world
-@pytest.mark.parametrize(("n", "logs"), [(200, 1000), (2000, 1000), (20_000, 100)])
-def test_bernstein_intervals_cover_the_clipped_mean(outputs, weights, n, logs):
-    here, clip = world(outputs, weights), 2.0
-    truth = here.probability @ IPS(clip).terms(here.cells).top
-    intervals = []
-    for counts in here.draw(n, logs, seed=6):
-        sums = IPS(clip).terms(taken(here.cells, drawn(counts))).by_unit(None)
-        intervals.append(bernstein(sums, clip, TAIL))
-    assert coverage(truth, intervals) >= 0.95
-    assert np.max(np.ptp(intervals, axis=1)) < clip * 20 / np.sqrt(n)  # and says something for it
-
-
-@every_world
-@pytest.mark.parametrize(("n", "logs"), [(200, 250), (2000, 250), (20_000, 40)])
-@pytest.mark.parametrize("method", FLOORED)
-def test_bounds_on_terms_with_a_floor_hold(method, outputs, weights, n, logs):
-    here, bounds, gains = world(outputs, weights), [], []
-    logged = here.probability @ here.cells.loss
-    for seed, counts in enumerate(here.draw(n, logs, seed=7)):
-        rows = taken(here.cells, drawn(counts))
-        reward = -rows.loss
-        parts = (rows.ratio * reward, 0.0), (rows.ratio * (1.0 - reward), 0.0), ((rows.ratio - 1.0) * reward, -1.0)
-        gain, cost, paired = (least_mean(method, terms, np.ones(n), floor, TAIL, seed) for terms, floor in parts)
-        bounds.append((cost - 1.0, -gain))
-        gains.append(paired)
-    low, high = np.transpose(bounds)
-    slack = 3 * np.sqrt(TAIL * (1.0 - TAIL) / logs)
-    assert np.mean(low <= here.truth) >= 1.0 - TAIL - slack
-    assert np.mean(high >= here.truth) >= 1.0 - TAIL - slack
-    assert np.mean(np.array(gains) <= logged - here.truth) >= 1.0 - TAIL - slack
-    if n == 20_000:  # and they say something
-        assert np.median(low) > -1.0 + 0.2
-        assert np.median(high) < -0.2
-
-
-@pytest.mark.parametrize("method", ["ls", "betting"])
-@pytest.mark.parametrize("chance", [0.02, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize("weight", [1.0, 1.0 / 0.9, 5.0])
-def test_bounds_hold_in_every_small_log(method, chance, weight):
-    """All logs of 9 rows, each with its probability: a term is the weight or 0."""
-    n, mistaken = 9, 0.0
-    for successes in range(n + 1):
-        terms = weight * (np.arange(n) < successes)
-        bound = least_mean(method, terms, np.ones(n), 0.0, 0.1)
-        assert 0.0 <= bound <= terms.mean()
-        mistaken += stats.binom.pmf(successes, n, chance) * (bound > weight * chance + 1e-12)
-    assert mistaken <= 0.1
-
-
-@pytest.mark.parametrize("method", FLOORED)
-def test_bounds_count_units_not_rows(method):
-    rng = np.random.default_rng(24)
-    terms, sizes = rng.exponential(size=500), np.full(500, 4.0)
-    once = least_mean(method, terms, np.ones(500), 0.0, TAIL)
-    assert least_mean(method, 4.0 * terms, sizes, 0.0, TAIL) == pytest.approx(once, rel=1e-6)
-    assert least_mean(method, np.repeat(terms, 4), np.ones(2000), 0.0, TAIL) > once  # as if they were independent
-
-
-@pytest.mark.parametrize("method", ["ls", "betting"])
-def test_bounds_rise_with_each_term_and_with_the_error(method):
-    terms = np.random.default_rng(25).exponential(size=60)
-    bound = least_mean(method, terms, np.ones(60), 0.0, TAIL)
-    for row in range(0, 60, 7):
-        assert least_mean(method, terms + 3.0 * (np.arange(60) == row), np.ones(60), 0.0, TAIL) >= bound
-    assert least_mean(method, terms, np.ones(60), 0.0, 0.2) > bound > least_mean(method, terms, np.ones(60), 0.0, 0.001)
-
-
-@pytest.mark.parametrize("sizes", [np.ones(300), np.arange(300) % 5 + 1.0], ids=["rows", "units"])
-def test_bounds_hold_for_units_of_any_size(sizes):
-    """Rows of one unit have the same outcome."""
-    rng, mistakes, logs = np.random.default_rng(26), Counter(), 300
-    for seed in range(logs):
-        terms = sizes * 4.0 * (rng.random(300) < 0.2)
-        for method in ("ls", "betting"):
-            mistakes[method] += least_mean(method, terms, sizes, 0.0, 0.1, seed) > 0.8
-    assert max(mistakes.values(), default=0) <= logs * 0.1 + 3 * np.sqrt(logs * 0.1 * 0.9)
-
-
-@every_world
-@pytest.mark.parametrize("n", [50, 200, 2000])
-def test_betting_is_the_tightest(outputs, weights, n):
-    found = {method: [] for method in FLOORED}
-    here = world(outputs, weights)
-    for seed, counts in enumerate(here.draw(n, 60, seed=27)):
-        rows = taken(here.cells, drawn(counts))
-        for method, bounds in found.items():
-            bounds.append(least_mean(method, -rows.ratio * rows.loss, np.ones(n), 0.0, TAIL, seed))
-    means = {method: np.mean(bounds) for method, bounds in found.items()}
-    assert means["betting"] >= means["ls"] - 0.01
-    assert means["betting"] > means["truncated"]
-
-
-@pytest.mark.parametrize("classes", [1, 2, 5])
-@pytest.mark.parametrize("mean", [0.02, 0.5, 0.9])
-@pytest.mark.parametrize("n", [30, 500])
-def test_clopper_pearson_intervals_cover_where_weights_are_equal_or_0(classes, mean, n):
-    """One of several classes, all logged equally often."""
-    rng, logs, hits = np.random.default_rng(20), 1000, 0
-    for _ in range(logs):
-        weight = np.where(rng.integers(0, classes, n) == 0, float(classes), 0.0)
-        if weight.any():
-            low, high = clopper_pearson(weight * (rng.random(n) < mean), weight, TAIL)
-            hits += low <= mean <= high
-        else:
-            hits += 1
-    assert hits / logs >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / logs)
-
-
-@every_world
-def test_clopper_pearson_refuses_weights_that_differ(outputs, weights):
-    here = world(outputs, weights)
-    (counts,) = here.draw(200, 1, seed=20)
-    with pytest.raises(
-        InputError, match=r"200 units have weights between 0 and the largest one. Use interval='betting'"
-    ):
-        poem.evaluate(here.new, here.log(counts), "IPS", interval="clopper-pearson")
-
-
-def test_clopper_pearson_refuses_outcomes_in_between():
-    with pytest.raises(InputError, match=r"1 of 3 units have gains over the worst loss between 0 and the largest one"):
-        clopper_pearson(np.array([0.0, 1.0, 2.0]), np.full(3, 2.0), TAIL)
-
-
-# ---- poem.evaluate itself -----------------------------------------------------------------------
+# ---- poem.evaluate itself --------------------------------------------------------------------------
 
 
 class KnownLosses(RegressorMixin, BaseEstimator):
@@ -594,7 +250,7 @@ def test_a_constant_regressor_and_a_constant_loss_have_no_width(interval):
     assert (line.difference_low, line.difference, line.difference_high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-15)
 
 
-# ---- laws that evaluate does not obey yet -----------------------------------------------------------
+# ---- laws that evaluate does not obey yet ----------------------------------------------------------
 
 
 def plain_log(logging, mean_loss, n, seed=17):
@@ -657,7 +313,7 @@ def test_clopper_pearson_has_two_ends_when_weights_add_up_to_too_much():
     assert 0.0 <= low <= high <= 1.0
 
 
-# ---- an independent implementation ----------------------------------------------------------------
+# ---- an independent implementation -----------------------------------------------------------------
 
 
 @every_world
@@ -693,63 +349,7 @@ def test_vw_estimators_agree_where_all_weights_are_1():
     assert clopper_pearson(gain, np.ones(50), 0.05) == pytest.approx(theirs.get(alpha=0.1), rel=1e-9)
 
 
-# ---- the bootstrap ----------------------------------------------------------------------------------
-
-
-def test_poisson_numbers_are_poisson_numbers():
-    numbers = _poisson_table().astype(float)
-    assert len(numbers) == 2**16
-    assert numbers.mean() == 1.0
-    assert numbers.var() == pytest.approx(1.0, abs=1e-3)
-    for count in range(12):
-        assert np.mean(numbers == count) == pytest.approx(np.exp(-1.0) / special.factorial(count), abs=1e-4)
-
-
-@pytest.mark.parametrize("outputs", OUTPUTS)
-def test_replicates_lie_around_the_estimate_as_its_standard_error_says(outputs):
-    here, replicates = world(outputs, "light"), 2000
-    (counts,) = here.draw(5000, 1, seed=11)
-    rows = taken(here.cells, drawn(counts))
-    sums = [ready(estimator, rows).terms(rows).by_unit(None) for estimator in ALL.values()]
-    values = bootstrap(sums, replicates).values
-    for column, one in enumerate(sums):
-        deviation = values[:, column].std()
-        assert abs(values[:, column].mean() - one.value()) < 4 * deviation / np.sqrt(replicates), list(ALL)[column]
-        assert deviation == pytest.approx(standard_error(one.shares()), rel=0.1), list(ALL)[column]
-
-
-def test_threads_do_not_change_the_bootstrap():
-    here, n = world("classes", "light"), 9 * BLOCK + 7  # more blocks than parts, and a short one
-    (counts,) = here.draw(n, 1, seed=12)
-    rows = taken(here.cells, np.random.default_rng(0).permutation(drawn(counts)))
-    sums = [estimator.terms(rows).by_unit(None) for estimator in PLAIN.values()]
-    one, two, other = (
-        bootstrap(sums, 100, seed=seed, threads=Threads(threads)).values for seed, threads in ((1, 1), (1, 2), (2, 2))
-    )
-    np.testing.assert_array_equal(one, two)
-    assert not np.any(one == other)
-
-
-def test_evaluate_gives_one_bootstrap_interval_for_any_number_of_threads():
-    here = world("labels", "heavy")
-    log = here.log(here.draw(3 * BLOCK, 1, seed=13)[0])
-    one, two = (poem.evaluate(here.new, log, interval="bootstrap", replicates=100, n_jobs=n) for n in (1, 2))
-    assert one.to_json() == two.to_json()
-
-
-@pytest.mark.parametrize("interval", ["t", "bootstrap"])
-@pytest.mark.parametrize("outputs", OUTPUTS)
-def test_a_policy_does_not_differ_from_itself(outputs, interval):
-    here = world(outputs, "heavy")
-    log = here.log(here.draw(2000, 1, seed=14)[0])
-    found = poem.evaluate({"new": here.new, "same": here.new}, log, list(PLAIN), interval=interval, against="same")
-    for name in PLAIN:
-        line = found["new", name]
-        assert line.difference == line.difference_low == line.difference_high == 0.0
-        assert line.low < line.high
-
-
-# ---- units ------------------------------------------------------------------------------------------
+# ---- units -----------------------------------------------------------------------------------------
 
 every_estimator = pytest.mark.parametrize("estimator", [*ALL.values(), *HELD_BACK], ids=str)
 
@@ -790,7 +390,7 @@ def test_copies_of_a_row_within_its_unit_tell_nothing_new(estimator, copies):
     assert naive.stderr < 0.8 * once.stderr
 
 
-# ---- outcomes and support -------------------------------------------------------------------------
+# ---- outcomes and support --------------------------------------------------------------------------
 
 
 def trusted_and_covered(loss_of, mean, n, logs=300):
@@ -860,7 +460,7 @@ def test_what_had_no_choice_is_charged_and_not_trusted(name):
     assert hits >= 36
 
 
-# ---- the tail of the weights ------------------------------------------------------------------------
+# ---- the tail of the weights -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.9])

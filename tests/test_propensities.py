@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from refusals import refuses
 
 import poem
 from poem.data.folds import folds_of
@@ -14,11 +15,6 @@ from poem.errors import InputError, LogError, PoemError
 
 KINDS = ["labels", "classes"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def refuses(error, *parts):
-    """Expect an error whose message holds all parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(re.escape(part) for part in parts))
 
 
 def a_policy(kind, seed, *, d=3, scale=0.7):

@@ -1,10 +1,9 @@
-"""Bad files and tables: an error says where, what was found and what to do, and nothing is written."""
+"""Bad files and tables: an error says where, what was found and what to do."""
 
 import bz2
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -13,30 +12,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bad_tables import CSV, HEADER, SOUND, table, write
+from refusals import refuses
 
 import poem
-from poem.cli import main
-from poem.errors import InputError, LogError, PoemError, ReadError, WriteError
-from poem.readers import read_raw
+from poem.errors import InputError, LogError, PoemError, ReadError
 
-HEADER = "x,output,loss,propensity"
-CSV = f"{HEADER}\n1,u,0.5,0.25\n2,v,1,0.5\n3,u,0,1\n"
-SOUND = {"x": [1.0, 2.0, 3.0], "output": ["u", "v", "u"], "loss": [0.5, 1.0, 0.0], "propensity": [0.25, 0.5, 1.0]}
 JSON = "".join(json.dumps(dict(zip(SOUND, row, strict=True))) + "\n" for row in zip(*SOUND.values(), strict=True))
-
-
-def refuses(error, *parts):
-    """Expect an error whose message holds all parts, in this order."""
-    return pytest.raises(error, match="(?s)" + ".*".join(re.escape(part) for part in parts))
-
-
-def write(path, content):
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def table(**changes):
-    return pa.table({name: column for name, column in (SOUND | changes).items() if column is not None})
 
 
 def parquet(path, **changes):
@@ -44,7 +26,7 @@ def parquet(path, **changes):
     return path
 
 
-# ---- no rows --------------------------------------------------------------------------------------
+# ---- no rows ---------------------------------------------------------------------------------------
 
 SUFFIXES = [".csv", ".jsonl", ".parquet", ".svm", ".vw", ".dsjson", ""]
 
@@ -92,7 +74,7 @@ def test_a_folder_without_files_of_a_known_kind(tmp_path):
         poem.read_log(tmp_path)
 
 
-# ---- cut off and damaged --------------------------------------------------------------------------
+# ---- cut off and damaged ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [0.02, 0.5, 0.99])
@@ -156,7 +138,7 @@ def test_a_quote_that_is_never_closed(tmp_path):
         poem.read_log(write(tmp_path / "log.csv", content))
 
 
-# ---- text -----------------------------------------------------------------------------------------
+# ---- text ------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_delimiter(tmp_path):
@@ -217,7 +199,7 @@ def test_ten_megabytes_in_one_value_are_read(tmp_path):
     assert len(poem.read_log(write(tmp_path / "log.csv", content), text=["note"])) == 2
 
 
-# ---- JSON -----------------------------------------------------------------------------------------
+# ---- JSON ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +238,7 @@ def test_hostile_json_does_not_end_the_process(tmp_path):
         assert (found.returncode, found.stdout) == (0, "refused\n"), found.stderr
 
 
-# ---- columns --------------------------------------------------------------------------------------
+# ---- columns ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -368,7 +350,14 @@ def test_more_labels_than_fit_in_memory():
         poem.read_log(table(x=np.zeros(n), output=names, loss=np.zeros(n), propensity=np.ones(n)))
 
 
-# ---- propensities ---------------------------------------------------------------------------------
+def test_a_column_has_one_role(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
+    with pytest.raises(poem.PoemError, match="'loss' cannot be both loss and time"):
+        poem.read_log(path, time="loss")
+
+
+# ---- propensities ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -426,7 +415,7 @@ def test_distributions_are_over_single_outputs():
         poem.read_log(table(output=[["u"], ["v"], []], propensity=None, distribution=[[0.5, 0.5]] * 3))
 
 
-# ---- LibSVM ---------------------------------------------------------------------------------------
+# ---- LibSVM ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -459,7 +448,14 @@ def test_svmlight_without_its_table(tmp_path):
         poem.read_log(path, side=path)
 
 
-# ---- folders --------------------------------------------------------------------------------------
+def test_a_side_table_is_for_libsvm_only(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
+    with pytest.raises(poem.PoemError, match=r"is for LibSVM; log\.csv is csv"):
+        poem.read_log(path, side=path)
+
+
+# ---- folders ---------------------------------------------------------------------------------------
 
 
 def test_parts_with_different_columns(tmp_path):
@@ -500,143 +496,3 @@ def test_lines_are_not_counted_where_some_are_blank(tmp_path):
     path = write(tmp_path / "log.jsonl", "\n\n" + JSON.replace('"loss": 1.0', '"loss": null'))
     with refuses(ReadError, "log.jsonl, row 1, column 'loss' is empty"):
         poem.read_log(path)
-
-
-# ---- native files ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def native(tmp_path, make_log):
-    return poem.write_log(make_log(), tmp_path / "native.parquet")
-
-
-def noted(path, **changes):
-    found = pq.read_table(path)
-    note = json.loads(found.schema.metadata[b"poem"]) | changes
-    return found.replace_schema_metadata({b"poem": json.dumps(note).encode()})
-
-
-@pytest.mark.parametrize(
-    ("changes", "part"),
-    [
-        ({"version": 2}, "has log format 2; this poem reads up to 1"),
-        ({"version": float("inf")}, "broken metadata"),
-        ({"format": "other"}, "broken metadata"),
-        ({"roles": None}, "broken metadata"),
-        ({"roles": {"loss": 3}}, "broken metadata"),
-        ({"roles": {"output": "output"}}, "broken metadata"),
-        ({"roles": {"unit": "share"}}, "broken metadata"),
-        ({"roles": {"magic": "x"}}, "broken metadata"),
-        ({"labels": [["a"]]}, "broken metadata"),
-        ({"labels": 3}, "broken metadata"),
-        ({"features": [{"kind": "pickle"}]}, "broken metadata"),
-        ({"features": None}, "broken metadata"),
-        ({"about": {}}, "broken metadata"),
-        ({"labels": [0, 1]}, "has the output 2, which is not one of the 2"),
-        ({"labels": [0, 1, 1, 2]}, "different labels are needed"),
-    ],
-)
-def test_notes_that_poem_does_not_write(native, changes, part):
-    with pytest.raises(PoemError, match=re.escape(part)):
-        poem.read_log(noted(native, **changes))
-
-
-@pytest.mark.parametrize("note", [b"", b"\xff", b"[" * 100_000, b"3", b"{}"])
-def test_notes_that_are_no_json(native, note):
-    with refuses(ReadError, "the table has broken metadata of poem", "Write it again"):
-        poem.read_log(pq.read_table(native).replace_schema_metadata({b"poem": note}))
-
-
-def test_native_files_that_lost_a_column(native, tmp_path):
-    with refuses(ReadError, "'features'", "no longer there"):
-        poem.read_log(pq.read_table(native).drop(["features"]))
-    raw = read_raw(table(y=[1, 2, 3]))
-    path = poem.write_log(raw, tmp_path / "raw.parquet")
-    with refuses(ReadError, "was written with the column 'y', which is no longer there", "--context"):
-        poem.read_log(pq.read_table(path).drop(["y"]))
-
-
-def test_native_contexts_without_features(tmp_path, make_log):
-    path = poem.write_log(make_log(context=np.arange(40) // 2), tmp_path / "native.parquet")
-    with refuses(ReadError, "the table, row 0, column 'features' has a list of 0 numbers where 3 are expected"):
-        poem.read_log(pq.read_table(path).slice(1))
-
-
-# ---- nothing half-written -------------------------------------------------------------------------
-
-
-def test_a_log_is_written_whole_or_not_at_all(tmp_path, make_log, monkeypatch):
-    path = poem.write_log(make_log(), tmp_path / "log.parquet")
-    before = path.read_bytes()
-
-    def full(*_arguments, **_options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq, "write_table", full)
-    with refuses(WriteError, "cannot write", "No space left on device", "Nothing was left"):
-        poem.write_log(make_log().take([1, 2]), path)
-    assert [file.name for file in tmp_path.iterdir()] == ["log.parquet"]
-    assert path.read_bytes() == before
-
-
-def test_where_a_log_cannot_be_written(tmp_path, make_log):
-    with refuses(InputError, "there is no folder", "Make it first"):
-        poem.write_log(make_log(), tmp_path / "nowhere" / "log.parquet")
-    with refuses(InputError, "it is a folder. Name a file"):
-        poem.write_log(make_log(), tmp_path)
-    with refuses(InputError, "write_log takes a log; found dict"):
-        poem.write_log({}, tmp_path / "log.parquet")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"labels": [1, "1", 0, 2]},
-        {"group": np.array(["\ud800"] * 40, dtype=object)},
-        {"labels": [0, 1, 2, "\udfff"]},
-    ],
-)
-def test_logs_that_parquet_cannot_hold(tmp_path, make_log, changes):
-    with pytest.raises(InputError, match="cannot be written"):
-        poem.write_log(make_log(**changes), tmp_path / "log.parquet")
-    assert not list(tmp_path.iterdir())
-
-
-def test_raw_columns_that_parquet_cannot_hold(tmp_path):
-    months = pa.array([pa.MonthDayNano([1, 2, 3])] * 3)
-    with refuses(InputError, "the log cannot be written as Parquet", "--ignore"):
-        poem.write_log(read_raw(table(m=months)), tmp_path / "log.parquet")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        HEADER,
-        CSV[:-3],
-        CSV.replace("v", "\xff").encode("latin-1"),
-        CSV.replace("0.25", "25").replace("0.5\n", "50\n"),
-        CSV.replace("loss", "losses"),
-    ],
-)
-def test_commands_leave_nothing_behind(tmp_path, content, capsys):
-    path = write(tmp_path / "log.csv", content)
-    assert main(["convert", str(path), str(tmp_path / "out.parquet"), "--quiet"]) == 2
-    assert "log.csv" in capsys.readouterr().err
-    assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]
-
-
-def test_a_column_has_one_role(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
-    with pytest.raises(poem.PoemError, match="'loss' cannot be both loss and time"):
-        poem.read_log(path, time="loss")
-
-
-def test_a_side_table_is_for_libsvm_only(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
-    with pytest.raises(poem.PoemError, match=r"is for LibSVM; log\.csv is csv"):
-        poem.read_log(path, side=path)

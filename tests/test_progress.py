@@ -1,0 +1,123 @@
+"""Progress on stderr: lines in a file, a bar in a terminal, and nothing where it is not wanted."""
+
+import re
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from poem.progress import BAR, EVERY_LINE, Progress, Working
+
+# ---- progress, part by part ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock for progress that goes only when it is told to."""
+    now = SimpleNamespace(seconds=1000.0)
+    monkeypatch.setattr("poem.progress.time", SimpleNamespace(monotonic=lambda: now.seconds))
+    return now
+
+
+def take_for_a_terminal(monkeypatch):
+    """Let stderr say that it is a terminal; pytest has another one in fixtures than in tests."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+
+
+def work(line, clock, parts, seconds):
+    for part in range(parts):
+        clock.seconds += seconds
+        line.part_done(f"(part {part})")
+
+
+def test_a_file_gets_a_line_now_and_then_and_a_last_one(clock, capsys):
+    with Progress("work", 100, True, "runs") as line:
+        work(line, clock, 100, 1.0)
+    err = capsys.readouterr().err
+    assert "\r" not in err
+    assert err.splitlines() == [
+        "work: 30/100 runs in 30 s, about 70 s left (part 29)",
+        "work: 60/100 runs in 60 s, about 40 s left (part 59)",
+        "work: 90/100 runs in 90 s, about 10 s left (part 89)",
+        "work: 100/100 runs in 2 min",
+    ]
+
+
+def test_short_work_gives_the_last_line_alone(clock, capsys):
+    with Progress("work", 3, True) as line:
+        work(line, clock, 3, EVERY_LINE / 4)
+        line.note("nearly")
+    assert capsys.readouterr().err == "work: 3/3 in 22 s\n"
+
+
+def test_a_terminal_gets_a_bar_and_the_time_left(clock, capsys, monkeypatch):
+    take_for_a_terminal(monkeypatch)
+    with Progress("work", 4, True, "runs") as line:
+        work(line, clock, 1, 50.0)
+        assert capsys.readouterr().err == (
+            f"\r\x1b[Kwork [{'█' * (BAR // 4)}{'·' * (BAR - BAR // 4)}] 1/4 runs in 50 s, about 2 min left (part 0)"
+        )
+        work(line, clock, 3, 50.0)
+        *_, last = capsys.readouterr().err.split("\r\x1b[K")
+        assert last == f"work [{'█' * BAR}] 4/4 runs in 3 min (part 2)"
+    assert capsys.readouterr().err == "\r\x1b[Kwork: 4/4 runs in 3 min\n"
+
+
+def test_a_terminal_is_not_drawn_on_more_than_five_times_a_second(clock, capsys, monkeypatch):
+    take_for_a_terminal(monkeypatch)
+    with Progress("work", 1000, True) as line:
+        for done in range(100):
+            clock.seconds += 0.01
+            line.reached(done)
+        assert capsys.readouterr().err.count("\r") in (4, 5, 6)
+
+
+def test_work_that_fails_has_no_last_line(clock, capsys):
+    def fail():
+        with Progress("work", 3, True) as line:
+            work(line, clock, 1, 1.0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("total", [0, 5])
+def test_progress_that_is_not_wanted_writes_nothing(clock, capsys, monkeypatch, total):
+    take_for_a_terminal(monkeypatch)
+    with Progress("work", total, False) as line:
+        work(line, clock, total, 100.0)
+    assert capsys.readouterr() == ("", "")
+
+
+# ---- work of unknown length ------------------------------------------------------------------------
+
+
+def test_work_says_that_it_goes_on(capsys):
+    with Working("counting", True, after=0.01):
+        time.sleep(0.2)
+    assert re.match(r"counting … \d+\.\d s\n", capsys.readouterr().err)
+    with Working("counting", True):
+        pass
+    with Working("counting", False, after=0.01):
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_is_clean_after_the_work(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with Working("counting", True, after=0.01):
+        time.sleep(0.2)
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
+
+
+def test_parts_that_take_long_show_that_work_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr("poem.progress.PATIENCE", 0.01)
+    with Progress("work", 3, True) as line:
+        time.sleep(0.2)
+        line.part_done()
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert re.match(r"work: 0/3 in \d+\.\d s", first)
+    assert re.match(r"work: 1/3 in \d+\.\d s", last)
