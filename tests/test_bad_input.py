@@ -448,13 +448,16 @@ def test_a_policy_knows_its_classes(policy, rows):
 def test_a_policy_refuses_outputs_of_another_kind(policy, rows):
     with refuses(PoemError, "y "):
         policy.log_prob(rows.X, rows.labels)
-    with refuses(MismatchError, "y has 2 dimensions", "multiclass"):
+    with refuses(LogError, "classes are a vector", "2 dimensions"):
         policy.log_prob(rows.X, np.eye(3, dtype=int)[rows.y])
 
 
 def test_a_policy_refuses_a_log_of_other_outputs(policy, make_log):
     with refuses(
-        MismatchError, "the log's outputs are [0, 1, 2, 3]", "the policy's are [0, 1, 2]", "Build the log with"
+        MismatchError,
+        "the log's outputs are one of 4 classes, [0, 1, 2, 3]",
+        "the policy's are one of 3 classes, [0, 1, 2]",
+        "Build the log with",
     ):
         poem.estimate(policy, make_log(labels=range(4)))
 

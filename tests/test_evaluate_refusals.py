@@ -13,9 +13,11 @@ NAN = float("nan")
 
 
 def test_a_policy_for_other_outputs_is_refused(log, label_rows):
-    with refuses(MismatchError, "the log's outputs are ['c', 'a', 'd', 'b']", "the policy's are", "'x'"):
+    with refuses(
+        MismatchError, "the log's outputs are one of 4 classes, ['c', 'a', 'd', 'b']", "the policy's are", "'x'"
+    ):
         poem.evaluate(a_policy(1, labels="wxyz"), log)
-    with refuses(MismatchError, "the log's outputs are", "the policy's are ['a', 'b', 'c']"):
+    with refuses(MismatchError, "the log's outputs are", "the policy's are 3 yes/no labels, ['a', 'b', 'c']"):
         poem.evaluate(label_rows[1], log)
 
 
@@ -43,7 +45,7 @@ def test_a_classifier_of_the_wrong_shape_is_refused(log):
 def test_a_classifier_is_for_classes(label_rows):
     log, _ = label_rows
     model = LogisticRegression().fit(log.X, log.y[:, 0])
-    with refuses(MismatchError, "predict_proba", "this log holds label sets"):
+    with refuses(MismatchError, "predict_proba", "this log holds 3 yes/no labels"):
         poem.evaluate(model, log)
 
 

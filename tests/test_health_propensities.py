@@ -159,7 +159,7 @@ def test_label_sets(q):
     X, y, loss, p = sets(q=q)
     right = inspect(poem.BanditLog(X, y, loss=loss, propensity=p))
     assert right.verdict == "fit", right.reasons
-    assert f"sets of {q} labels" in str(right)
+    assert f"{q} yes/no labels" in str(right)
     wrong = inspect(poem.BanditLog(X, y, loss=loss, propensity=p**2))
     assert wrong.of("mean of 1/p").verdict == ("unfit" if q == 3 else "fit")  # each set of twelve labels is too rare
 

@@ -374,7 +374,7 @@ def test_concat_joins_dense_and_sparse(rows, make_log):
         ({"labels": [0, 1, 2, 3]}, "labels"),
         ({"X": np.zeros((40, 2))}, "features"),
         ({"feature_names": NAMES}, "feature names"),
-        ({"y": np.ones((40, 3))}, "kind of y"),
+        ({"y": np.ones((40, 3))}, "outputs"),
         ({"group": np.zeros(40)}, "groups"),
     ],
 )

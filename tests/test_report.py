@@ -290,7 +290,7 @@ def test_policies_of_every_kind(class_log, class_logger, label_log, label_logger
         assert_well_formed(page)
         assert page.count("<svg") == page.count("<figure")
     content = describe(label_logger.at_temperature(1.5), label_log)
-    assert content.facts.sets
+    assert not content.facts.one_each
     assert content.facts.outputs == 4
     assert describe(class_logger.with_floor(0.1), class_log).facts.floor == 0.1
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import AnyArray, FloatArray
-from poem.compute import OneBlasThread
+from poem.compute import OneBlasThread, is_sparse
 from poem.data import BanditLog, folds_of
 from poem.errors import InputError, LogError
 from poem.policies import Policy, judge_all, supervised
@@ -106,13 +106,17 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
         contexts = log.X[log.context[rows]]
         log_propensity[rows] = policy.log_prob(contexts, _outputs(log, rows))
         predicted.append(policy.marginals(contexts))
-        observed.append(np.asarray(log.structure.indicators(log.y[rows]).astype(np.float64)))
+        observed.append(_dense(log.structure.indicators(log.y[rows])))
     bins, error = _calibration(np.concatenate(predicted).ravel(), np.concatenate(observed).ravel())
     off = None
     if log.propensities == "logged":
         off = float(np.mean(np.abs(log_propensity - log.log_propensity)))
     estimated = log.with_propensities(log_propensity, "estimated")
     return PropensityFit(estimated, strength, -float(log_propensity.mean()), bins, error, off)
+
+
+def _dense(found: Any) -> FloatArray:
+    return np.asarray(found.toarray() if is_sparse(found) else found)
 
 
 def _outputs(log: BanditLog, rows: AnyArray) -> AnyArray:

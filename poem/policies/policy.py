@@ -88,6 +88,7 @@ class Policy:
     def log_prob(self, X: Any, y: Any) -> FloatArray:
         """Return log h(y|x) of one output for each row of X."""
         codes = self._codes(y)
+        self.structure.check(codes)
 
         def one(scores: FloatArray, rows: slice) -> FloatArray:
             starts = frozen(np.arange(len(scores) + 1))
