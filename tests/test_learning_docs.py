@@ -1,4 +1,4 @@
-"""The tables of docs/learning.md are those of its runs."""
+"""The tables of docs/results.md are those of its runs."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ TABLES = [(name, loss) for name in FILES for loss in dict.fromkeys(row["loss"] f
 
 @pytest.mark.parametrize(("name", "loss"), TABLES)
 def test_a_table_is_that_of_the_runs(name, loss):
-    assert table(RUNS[name], loss) in (DOCS / "learning.md").read_text()
+    assert table(RUNS[name], loss) in (DOCS / "results.md").read_text()
 
 
 def test_every_run_was_certified():
@@ -37,7 +37,7 @@ def test_how_far_poem_is_ahead_is_that_of_the_runs(name):
     by_method = ([float(row["map"]) for row in mine if row["method"] == method] for method in ("default", "POEM"))
     ahead = np.subtract(*by_method)
     said = f"(by {ahead.mean():.3f} ± {ahead.std(ddof=1) / np.sqrt(len(ahead)):.3f})"
-    assert said in (DOCS / "learning.md").read_text()
+    assert said in (DOCS / "results.md").read_text()
 
 
 def test_seconds_are_those_of_the_runs():
@@ -46,7 +46,7 @@ def test_seconds_are_those_of_the_runs():
     for names in (("scene", "yeast"), ("lyrl",), ("tmc",)):
         seconds = [float(row["seconds"]) for row in fits if row["dataset"] in names]
         said.append(f"{min(seconds):.0f} to {max(seconds):.0f} s on")
-    text = (DOCS / "learning.md").read_text().replace("\n", " ")
+    text = (DOCS / "results.md").read_text().replace("\n", " ")
     assert f"A fit took {said[0]} Scene and Yeast, {said[1]} LYRL and {said[2]} TMC" in text
 
 
