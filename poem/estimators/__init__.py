@@ -1,4 +1,4 @@
-"""What a policy would have cost: one estimator a file."""
+"""What a policy would have cost: one estimator per file."""
 
 from poem.estimators.base import (
     LARGEST_LOG_RATIO,

@@ -1,8 +1,8 @@
 """What an estimator is.
 
-To judge a policy, an estimator turns the rows of a log into terms: its value is the mean of ``base`` plus
-the ratio Σtop/Σbottom, and that form alone is what standard errors, the bootstrap and paired
-differences know of it. Those that can be learnt with are objectives as well (objective.py).
+For evaluation, an estimator turns the rows of a log into terms. Its value is the mean of ``base`` plus the
+ratio Σtop/Σbottom. Standard errors, the bootstrap and paired differences use only this form. Estimators for
+learning are objectives as well (objective.py).
 """
 
 from abc import ABC, abstractmethod
@@ -24,13 +24,12 @@ LARGEST_LOG_RATIO = 300.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated mean loss with its standard error and what tells whether to trust it.
+    """An estimated mean loss, its standard error, and figures that tell whether to trust it.
 
-    ``n`` rows came in ``units`` independent ones (groups, or contexts that repeat). ``mean_weight`` is
-    the mean importance ratio (about 1 when the policy is supported by the log), ``clipped_share`` the
-    share of rows at the clip, ``effective_n`` is (Σr)²/Σr² over units. ``bias_bound`` is how far clipping or
-    shrinking weights has moved the value, with two standard errors of that. Where no row supports the
-    policy, the value is NaN.
+    The ``n`` rows form ``units`` independent units (groups, or repeated contexts). ``mean_weight`` is the
+    mean importance ratio (about 1 if the log supports the policy), ``clipped_share`` the share of rows at
+    the clip, and ``effective_n`` is (Σr)²/Σr² over units. ``bias_bound`` is how far clipping or shrinking
+    weights has moved the value, plus two standard errors. If no row supports the policy, the value is NaN.
     """
 
     value: float
@@ -50,9 +49,9 @@ class Estimate:
         return self.mean_weight * float(np.sqrt(max(1.0 / self.effective_n - 1.0 / self.units, 0.0)))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the Student-t interval; unbounded where fewer than two effective rows speak.
+        """Return the Student-t interval; unbounded with fewer than two effective rows.
 
-        Its degrees of freedom are those of the effective rows or of the units, whichever are fewer.
+        The degrees of freedom come from the effective rows or the units, whichever are fewer.
         """
         if not 0.0 < level < 1.0:
             raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95 %.")
@@ -76,14 +75,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rows:
-    """What an estimator may know of the rows of a log, under one policy.
+    """What an estimator knows about the rows of a log, under one policy.
 
     Attributes
     ----------
     log_ratio : (n,)
         log h(y|x) − log p of the logged outputs.
     loss : (n,)
-        The logged loss, around the worst one: at most 0.
+        The logged loss relative to the worst one: at most 0.
     log_propensity : (n,), optional
     predicted, expected : (n,), optional
         A loss model's prediction for the logged output, and its mean under the policy, on the same scale.
@@ -101,7 +100,7 @@ class Rows:
         return np.exp(np.minimum(self.log_ratio, LARGEST_LOG_RATIO))
 
     def weights(self, unit: IntArray | None) -> FloatArray:
-        """Return the importance ratios, added up within each independent unit."""
+        """Return the importance ratios, summed within each independent unit."""
         return self.ratio if unit is None else np.bincount(unit, self.ratio).astype(np.float64)
 
     @property
@@ -114,9 +113,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Terms:
-    """The parts of an estimate: constant + mean(base) + Σtop/Σbottom; no ``bottom`` means 1 a row.
+    """The parts of an estimate: constant + mean(base) + Σtop/Σbottom; without ``bottom``, 1 per row.
 
-    ``held`` is how much less each row says than it would with its whole weight, because that was clipped or shrunk.
+    ``held`` is how much of each row's term was lost by clipping or shrinking its weight.
     """
 
     top: FloatArray
@@ -126,7 +125,7 @@ class Terms:
     held: FloatArray | None = None
 
     def by_unit(self, unit: IntArray | None) -> "UnitSums":
-        """Add up the terms of the rows of each independent unit."""
+        """Sum the terms of the rows of each independent unit."""
 
         def added(values: FloatArray) -> FloatArray:
             return values if unit is None else np.bincount(unit, values).astype(np.float64)
@@ -140,7 +139,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class UnitSums:
-    """The terms of an estimate, added up within each independent unit."""
+    """The terms of an estimate, summed within each independent unit."""
 
     count: FloatArray
     top: FloatArray
@@ -161,7 +160,7 @@ class UnitSums:
         return self.constant + base + float(self.top.sum()) / bottom
 
     def shares(self) -> FloatArray:
-        """Return each unit's share in the error of the value (the delta method); they add up to 0."""
+        """Return each unit's share of the error of the value (delta method); shares sum to 0."""
         bottom = self.bottom.sum()
         share: FloatArray = (self.top - self.top.sum() / bottom * self.bottom) / bottom
         if self.base is None:
@@ -171,7 +170,7 @@ class UnitSums:
         return whole
 
     def left_out(self) -> FloatArray:
-        """Return the estimate without each of the units (the jackknife)."""
+        """Return the estimate without each unit in turn (the jackknife)."""
         with np.errstate(divide="ignore", invalid="ignore"):  # what one unit alone supports has no value without it
             rest: FloatArray = self.constant + (self.top.sum() - self.top) / (self.bottom.sum() - self.bottom)
         if self.base is None:
@@ -181,7 +180,7 @@ class UnitSums:
 
 
 def effective_number(weights: FloatArray) -> float:
-    """Return (Σw)²/Σw²: how many equal weights would say as much."""
+    """Return (Σw)²/Σw²: the number of equal weights that carry as much information."""
     squares = float(weights @ weights)
     return float(weights.sum() ** 2 / squares) if squares > 0.0 else 0.0
 
@@ -194,7 +193,7 @@ def standard_error(shares: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Estimator(ABC):
-    """An off-policy estimator: how the rows of a log speak for a policy."""
+    """An off-policy estimator: from the rows of a log to the loss of a policy."""
 
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
@@ -205,7 +204,7 @@ class Estimator(ABC):
         """Return the terms of the estimate."""
 
     def tuned(self, rows: Rows) -> Self:
-        """Return the estimator with what it leaves to the data set from it."""
+        """Return the estimator with its automatic parameters set from the data."""
         return self
 
     def judge(self, rows: Rows, unit: IntArray | None = None) -> Estimate:
@@ -213,7 +212,7 @@ class Estimator(ABC):
         return self.summary(self.terms(rows).by_unit(unit), rows, unit)
 
     def summary(self, sums: UnitSums, rows: Rows, unit: IntArray | None) -> Estimate:
-        """Return the estimate that sums of terms give."""
+        """Return the estimate from sums of terms."""
         supported = bool(np.any(rows.ratio > 0.0))
         value = sums.value() if supported else np.nan
         return Estimate(
@@ -233,7 +232,7 @@ class Estimator(ABC):
 
 
 def _mean_and_two_errors(sums: UnitSums) -> float:
-    """Return a bound on the mean of what was held back: the mean itself is the bias, and it is uncertain."""
+    """Return the mean of what was held back, which is the bias, plus two standard errors."""
     if sums.held is None:
         return 0.0
     n = float(sums.count.sum())
@@ -247,7 +246,7 @@ class Weighted(Estimator):
     """An estimator with clipped weights. ``clip`` bounds the ratios: a number M, None, or a rule.
 
     ``"auto"`` is the ratio of the 90th to the 10th percentile of the propensities, ``"max"`` that
-    of the largest to the smallest; both are resolved by calibration on the training rows.
+    of the largest to the smallest. Calibration on the training rows resolves both.
     """
 
     clip: Clip = "auto"
@@ -265,7 +264,7 @@ class Weighted(Estimator):
 
     @cached_property
     def log_clip(self) -> float:
-        """The logarithm of the largest ratio that is let through."""
+        """The logarithm of the largest ratio allowed."""
         if isinstance(self.clip, str):
             raise InputError(f"clip={self.clip!r} must be set by calibration first. Pass a number or None.")
         return LARGEST_LOG_RATIO if self.clip is None else min(float(np.log(self.clip)), LARGEST_LOG_RATIO)
@@ -284,7 +283,7 @@ class Weighted(Estimator):
         return at_clip
 
     def moving(self, ratio: FloatArray) -> FloatArray:
-        """Return the ratios with those at the clip set to 0: the derivative of r in log h."""
+        """Return the ratios with those at the clip set to 0: the derivative of r with respect to log h."""
         return np.where(self.clipped(ratio), 0.0, ratio)
 
     def held(self, ratio: FloatArray, rows: Rows, what: FloatArray) -> FloatArray | None:
@@ -292,7 +291,7 @@ class Weighted(Estimator):
         return None if self.clip is None else (rows.ratio - ratio) * np.abs(what)
 
     def held_of_ratio(self, ratio: FloatArray, rows: Rows, what: FloatArray) -> FloatArray | None:
-        """Return the same for Σr·what/Σr: what is above the clip moves it by its distance from the ratio itself."""
+        """Return the same for Σr·what/Σr, which the weight above the clip moves by its distance from the ratio."""
         total = float(ratio.sum())
         if self.clip is None or total <= 0.0:
             return None
@@ -304,6 +303,6 @@ class Weighted(Estimator):
     def estimate(self, log_ratio: FloatArray, loss: FloatArray, unit: IntArray | None = None) -> Estimate:
         """Estimate the mean loss from the log-ratios and losses of a log.
 
-        Rows with the same ``unit`` are not independent; their shares in the error are added up first.
+        Rows with the same ``unit`` are not independent; their shares of the error are summed first.
         """
         return self.judge(Rows(log_ratio, loss), unit)

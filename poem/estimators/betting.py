@@ -1,13 +1,13 @@
-"""Bets against a mean: a lower confidence bound for any n, any tail and any order of looking.
+"""Bets against a mean: a lower confidence bound for any n, any tail and any number of looks.
 
-Terms tᵤ ≥ floor·sizeᵤ come from independent units (or one after the other, each given the past). Whoever bets the share
-c of a capital of 1 that their mean per row exceeds m has, after all units,
+Terms tᵤ ≥ floor·sizeᵤ come from independent units (or one after the other, each given the past). A bettor who stakes
+the share c of a capital of 1 on the claim that their mean per row exceeds m has, after all units,
 
     W(m) = mean over c of Π (1 − c·sᵤ + c·(tᵤ − floor·sizeᵤ) / ((m − floor)·largest size)),   sᵤ = sizeᵤ / largest size.
 
-If the mean is m or less, the expected capital never exceeds 1, so that P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W
-falls with m: every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. As log(1 + x) ≤ x, the same
-holds if units differ: the bound is then on the average of their means, given their sizes.
+If the mean is m or less, the expected capital never exceeds 1, so P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W falls
+with m. Every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Because log(1 + x) ≤ x, the same
+holds if units differ; the bound is then on the average of their means, given their sizes.
 """
 
 from dataclasses import dataclass
@@ -42,19 +42,19 @@ class Bets:
 
     @classmethod
     def below(cls, share: float) -> "Bets":
-        """Return stakes below one that is rather too high, because few units set it and show too little spread."""
+        """Return stakes below one that is likely too high, because few units set it and show too little spread."""
         centre = min(max(share, 1e-9), LARGEST_SHARE)
         return cls(frozen(centre * np.array([0.4, 0.9])), frozen(np.array([0.5, 0.5])))
 
     @classmethod
     def blind(cls, units: int, alpha: float) -> "Bets":
-        """Return stakes for so many units with spreads from 0.7 to 6, and a few of every size."""
+        """Return stakes for this many units with spreads from 0.7 to 6, and a few of every size."""
         shares = np.minimum(best_share(1.0, units, alpha) * 2.0 ** np.arange(0.5, -3.0, -1.0), LARGEST_SHARE)
         return cls(frozen(shares), frozen(np.full(4, 0.25))).and_also(cls.everywhere(), 2.0 * BLIND)
 
     @classmethod
     def everywhere(cls, finest: float = 1e-5) -> "Bets":
-        """Return stakes of every size from ``finest`` up: for when nothing is known."""
+        """Return stakes of every size from ``finest`` up, for use when nothing is known."""
         count = 1 + int(np.ceil(np.log2(LARGEST_SHARE / finest)))
         shares = LARGEST_SHARE * 2.0 ** -np.arange(count)
         return cls(frozen(shares), frozen(np.full(count, 1.0 / count)))
@@ -68,10 +68,10 @@ class Bets:
 
 
 class Capital:
-    """The capital of betting that a mean exceeds ``mean`` above the floor, term by term: state as small as the stakes.
+    """The capital of a bet that a mean exceeds ``mean`` above the floor, updated term by term.
 
-    Once it reaches 1/α, that is for good: by Ville's inequality this happens with probability α at the most, at any
-    time, if the mean does not exceed it.
+    Once the capital reaches 1/α, the bet is won for good. If the mean does not exceed ``mean``, this happens with
+    probability at most α, over all times (Ville's inequality).
     """
 
     def __init__(self, bets: Bets, mean: float, alpha: float) -> None:
@@ -80,7 +80,7 @@ class Capital:
         self.won = False
 
     def add(self, above: FloatArray) -> int:
-        """Bet on more terms ≥ 0; return the position of the one that won, or how many there are."""
+        """Bet on more terms ≥ 0; return the position of the term that won, or the number of terms."""
         if self.won:
             return len(above)
         position: int = _bet_on(above, self.share, self.slope, self.held, self.wanted)
@@ -89,7 +89,7 @@ class Capital:
 
 
 def best_share(spread: float, units: float, alpha: float) -> float:
-    """Return the stake that needs the least evidence, √(2 log(1/α)/n) standard deviations.
+    """Return the stake that needs the least evidence: √(2 log(1/α)/n) standard deviations.
 
     ``spread`` is the standard deviation of (t − floor) as a share of its mean.
     """
@@ -97,32 +97,32 @@ def best_share(spread: float, units: float, alpha: float) -> float:
 
 
 def growth(terms: FloatArray, floor: float, sizes: FloatArray) -> float:
-    """Return how fast the best stake would have made the capital grow, per unit, in bets that the mean exceeds 0."""
+    """Return the growth of the capital per unit under the best stake, in bets that the mean exceeds 0."""
     above, sizes = _scaled(terms, floor, sizes)
     return max(_log_wealth(above, sizes, share, share / -floor) for share in Bets.everywhere(1e-3).share) / len(terms)
 
 
 def log_capital(terms: FloatArray, floor: float, mean: float, bets: Bets, sizes: FloatArray | None = None) -> float:
-    """Return log W(m) of betting that the mean per row exceeds ``mean``."""
+    """Return log W(m) of a bet that the mean per row exceeds ``mean``."""
     above, sizes = _scaled(terms, floor, sizes)
     return _log_capital(above, sizes, mean - floor, bets)
 
 
 def lower_bound(terms: FloatArray, floor: float, alpha: float, bets: Bets, sizes: FloatArray | None = None) -> float:
-    """Return what the mean per row exceeds with confidence 1 − α; the floor if nothing can be said.
+    """Return a lower bound on the mean per row with confidence 1 − α; the floor if nothing can be said.
 
     Parameters
     ----------
     terms : (units,) array
         The sum of each unit's rows, none below ``floor`` times its size.
     floor : float
-        The least that a row's term can be.
+        The lower limit of a row's term.
     alpha : float
         The probability of error.
     bets : Bets
         Fixed before the terms were looked at.
     sizes : (units,) array, optional
-        Rows of each unit; 1 by default.
+        Number of rows of each unit; 1 by default.
     """
     if len(terms) == 0:
         return floor
@@ -133,9 +133,9 @@ def lower_bound(terms: FloatArray, floor: float, alpha: float, bets: Bets, sizes
 def two_stage_bound(
     terms: FloatArray, floor: float, alpha: float, rng: Generator, sizes: FloatArray | None = None
 ) -> float:
-    """Return the same bound with no stakes given: a few units are bet on blindly, and set the stakes of the others.
+    """Return the same bound without given stakes: a few units are bet on blindly and set the stakes of the others.
 
-    The product of both capitals is a capital, so that no unit is lost. The units must come from one population.
+    The product of both capitals is a capital, so no unit is lost. The units must come from one population.
     """
     bets, rest = pilot_bets(terms, floor, alpha, rng, sizes)
     above, sizes = _scaled(terms, floor, sizes)
@@ -166,7 +166,7 @@ def _largest_rejected(parts: list[tuple[FloatArray, FloatArray, Bets]], alpha: f
 def pilot_bets(
     terms: FloatArray, floor: float, alpha: float, rng: Generator, sizes: FloatArray | None = None
 ) -> tuple[Bets, IntArray]:
-    """Return stakes that a few of the units set, and the positions of the others, which alone may be bet on."""
+    """Return stakes set by a few units, and the positions of the other units: bet only on those."""
     units = len(terms)
     order = rng.permutation(units)
     count = max(LEAST_PILOT, int(PILOT * units))
@@ -181,7 +181,7 @@ def pilot_bets(
 
 
 def _scaled(terms: FloatArray, floor: float, sizes: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return what units have above the floor, and their sizes, both as multiples of the largest size."""
+    """Return the terms above the floor and the sizes of the units, as multiples of the largest size."""
     if sizes is None:
         return frozen(np.maximum(terms - floor, 0.0)), frozen(np.ones(len(terms)))
     largest = float(sizes.max())
@@ -221,7 +221,7 @@ def _log_wealth(above: FloatArray, sizes: FloatArray, share: float, slope: float
 
 @kernel
 def _bet_on(above: FloatArray, share: FloatArray, slope: FloatArray, held: FloatArray, wanted: float) -> int:
-    """Multiply what each stake holds by its factors until all of it together is what is wanted."""
+    """Multiply the capital of each stake by its factors until the total reaches the target."""
     for i in range(above.shape[0]):
         total = 0.0
         for k in range(share.shape[0]):

@@ -1,4 +1,4 @@
-"""The direct method: what a loss model expects of the policy. It is as right as the model."""
+"""The direct method: the mean of a loss model under the policy. It is as accurate as the model."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ from poem.estimators.base import Estimator, Rows, Terms
 
 @dataclass(frozen=True)
 class DirectMethod(Estimator):
-    """The mean of E_h[m(x, ·)]. Its interval knows nothing of the model's own error."""
+    """The mean of E_h[m(x, ·)]. Its interval ignores the error of the model."""
 
     name: ClassVar[str] = "DM"
     needs_model: ClassVar[bool] = True

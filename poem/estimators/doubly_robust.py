@@ -1,4 +1,4 @@
-"""The doubly robust estimator: a loss model, corrected where the log says otherwise."""
+"""The doubly robust estimator: a loss model, corrected by the logged losses."""
 
 from dataclasses import dataclass
 from typing import ClassVar

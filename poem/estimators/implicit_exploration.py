@@ -1,4 +1,4 @@
-"""Implicit exploration: a little is added to every propensity (Neu, 2015; Gabbianelli et al., 2024)."""
+"""Implicit exploration: add a small number to every propensity (Neu, 2015; Gabbianelli et al., 2024)."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self

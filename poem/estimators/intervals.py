@@ -1,8 +1,8 @@
 """From the terms of an estimate to an interval: by the delta method, the bootstrap, or bounds that hold for any n.
 
-All of them work on independent units. Student's t and the normal interval rest on the standard error; BCa on
-Poisson-weighted replicates; empirical Bernstein on how large one unit's term can be. The truncated, LS and betting
-bounds need only that terms are not below a floor.
+All of them work on independent units. Student's t and the normal interval use the standard error, BCa uses
+Poisson-weighted replicates, and empirical Bernstein the range of a unit's term. The truncated, LS and betting bounds
+need only a lower limit (floor) of the terms.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ SPLIT = 20  # one in so many units sets the truncation, as in Thomas et al. (201
 
 
 def check_level(level: float) -> float:
-    """Return a confidence level, or say what is wrong with it."""
+    """Return a confidence level, or raise an error."""
     if not isinstance(level, int | float | np.floating) or not 0.0 < level < 1.0:
         raise InputError(f"level must be between 0 and 1; found {level!r}. Use 0.95 for 95 %.")
     return float(level)
@@ -59,12 +59,12 @@ def normal(value: float, stderr: float, tail: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Estimates on reweighted logs, one row a replicate and one column an estimate."""
+    """Estimates on reweighted logs: one row per replicate, one column per estimate."""
 
     values: FloatArray
 
     def interval(self, column: int, sums: UnitSums, tail: float) -> tuple[float, float]:
-        """Return the BCa interval of one estimate: corrected for bias and for skewness."""
+        """Return the BCa interval of one estimate, corrected for bias and skewness."""
         return bca(self.values[:, column], sums.value(), sums.left_out(), tail)
 
 
@@ -94,7 +94,7 @@ def bootstrap(
 ) -> Replicates:
     """Reweight all units by Poisson(1) numbers, the same for all estimates, and value each again.
 
-    Nothing of the size replicates × units is ever held.
+    Nothing of size replicates × units is ever stored.
     """
     if replicates < 100:
         raise InputError(f"replicates must be at least 100; found {replicates}. Use 1000.")
@@ -110,7 +110,7 @@ def bootstrap(
 
 
 def _columns(estimates: list[UnitSums]) -> tuple[FloatArray, list[tuple[int, int, int, int | None]]]:
-    """Return the distinct columns of all estimates, (units, m), and where each estimate finds its own."""
+    """Return the distinct columns of all estimates, (units, m), and the columns of each estimate."""
     kept: list[FloatArray] = []
 
     def place(values: FloatArray) -> int:
@@ -146,7 +146,7 @@ def _weighted_sums(columns: FloatArray, replicates: int, seed: int, threads: Thr
 
 
 def _poisson_table() -> AnyArray:
-    """Return 2¹⁶ numbers that are distributed as Poisson(1), with a mean of exactly 1."""
+    """Return 2¹⁶ Poisson(1) numbers with a mean of exactly 1."""
     size = 1 << 16
     cumulative = np.cumsum(np.exp(-1.0) / special.factorial(np.arange(20)))
     numbers = np.searchsorted(cumulative, (np.arange(size) + 0.5) / size)
@@ -183,7 +183,7 @@ def _add_weighted(columns: FloatArray, table: AnyArray, seed: int, out: FloatArr
 def bernstein(sums: UnitSums, span: float, tail: float) -> tuple[float, float]:
     """Return the empirical Bernstein interval (Maurer & Pontil, 2009) of a plain mean.
 
-    ``span`` is how far apart the terms of two rows can be. A unit of many rows counts as one term.
+    ``span`` is the range of a row's term. A unit of many rows counts as one term.
     """
     units, n = len(sums), float(sums.count.sum())
     if units < 2 or not np.isfinite(span):
@@ -210,7 +210,7 @@ def clopper_pearson(gain: FloatArray, weight: FloatArray, tail: float) -> tuple[
 
 
 def _check_all_or_nothing(gain: FloatArray, weight: FloatArray) -> None:
-    """Refuse gains and weights, as shares of the largest weight, other than 0 and 1."""
+    """Raise an error unless gains and weights, as shares of the largest weight, are 0 or 1."""
     for values, what in ((weight, "weights"), (gain, "gains over the worst loss")):
         between = np.flatnonzero((values > 1e-6) & (values < 1.0 - 1e-6))
         if len(between):
@@ -222,7 +222,7 @@ def _check_all_or_nothing(gain: FloatArray, weight: FloatArray) -> None:
 
 
 def least_mean(method: str, terms: FloatArray, sizes: FloatArray, floor: float, tail: float, seed: int = 0) -> float:
-    """Return what the mean per row exceeds with probability 1 − tail, by one of ``FLOORED``; never below the floor.
+    """Return a lower bound on the mean per row with confidence 1 − tail, by one of ``FLOORED``; at least the floor.
 
     ``terms`` are the sums of each unit's rows, none below ``floor`` times its size.
     """
@@ -239,8 +239,8 @@ def least_mean(method: str, terms: FloatArray, sizes: FloatArray, floor: float, 
 def smoothed(terms: FloatArray, tail: float) -> float:
     """Return the logarithmic-smoothing bound on the mean of independent terms ≥ 0 (Sakhi et al., 2024).
 
-    E Π(1 + λt) = Π(1 + λ·E t), so that (e^A − 1)/λ with A = mean log(1 + λt) − log(1/tail)/n is too high with
-    probability ``tail`` at the most. λ = 1/√n, as in the paper.
+    E Π(1 + λt) = Π(1 + λ·E t), so (e^A − 1)/λ with A = mean log(1 + λt) − log(1/tail)/n is too high with
+    probability at most ``tail``. λ = 1/√n, as in the paper.
     """
     n = len(terms)
     lam = 1.0 / np.sqrt(n)
@@ -250,8 +250,8 @@ def smoothed(terms: FloatArray, tail: float) -> float:
 def truncated(terms: FloatArray, tail: float, seed: int = 0) -> float:
     """Return a lower bound on the mean of terms ≥ 0 with a heavy tail (Thomas, Theocharous & Ghavamzadeh, 2015).
 
-    Terms are cut at c, which only lowers their mean. One in twenty of them chooses c, so that the bound
-    on the others holds with probability 1 − tail.
+    Terms are cut at c, which only lowers their mean. One term in twenty is used to choose c, so the bound on
+    the others holds with probability 1 − tail.
     """
     order = np.random.default_rng([seed, 6]).permutation(len(terms))
     few, rest = terms[order[: len(terms) // SPLIT]], terms[order[len(terms) // SPLIT :]]

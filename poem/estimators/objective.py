@@ -1,9 +1,9 @@
-"""An estimator as something to learn with: a smooth function of a few sums over the rows.
+"""An estimator as an objective for learning: a smooth function of a few sums over the rows.
 
-The rows enter through their importance ratios r = h(y|x)/p, and through a loss model's mean under the
-policy where there is one. The objective says how value and standard error move with the sums. So one
-object serves evaluation (read it), L-BFGS (differentiate it), AdaGrad (freeze its slopes for an epoch) and
-any sharding (add the sums).
+The rows enter through their importance ratios r = h(y|x)/p and, if there is a loss model, through its mean
+under the policy. The objective says how value and standard error depend on the sums. So one object serves
+evaluation (read it), L-BFGS (differentiate it), AdaGrad (freeze its slopes for an epoch) and sharding (add
+the sums).
 """
 
 from abc import abstractmethod
@@ -35,9 +35,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Objective(Estimator):
-    """An estimator that can be learnt with.
+    """An estimator that learning can minimise.
 
-    ``loss`` is the scaled loss of each row, or what a loss model leaves of it; ``base`` is the model's mean under
+    ``loss`` is the scaled loss of each row, or its residual from a loss model; ``base`` is the model's mean under
     the policy (None without a model).
     """
 
@@ -46,7 +46,7 @@ class Objective(Estimator):
         return log_propensity
 
     def ratios(self, log_ratio: FloatArray) -> FloatArray:
-        """Return the importance ratios as they are used."""
+        """Return the importance ratios, after any clipping."""
         return np.exp(np.minimum(log_ratio, LARGEST_LOG_RATIO))
 
     def clipped(self, ratio: FloatArray) -> BoolArray:
@@ -54,12 +54,12 @@ class Objective(Estimator):
         return np.zeros(len(ratio), dtype=bool)
 
     def moving(self, ratio: FloatArray) -> FloatArray:
-        """Return the derivative of the ratios in log h."""
+        """Return the derivative of the ratios with respect to log h."""
         return ratio
 
     @abstractmethod
     def sums(self, ratio: FloatArray, loss: FloatArray, base: FloatArray | None = None) -> FloatArray:
-        """Return this estimator's sums over some rows; those of several parts add up."""
+        """Return this estimator's sums over some rows; sums of several parts can be added."""
 
     @abstractmethod
     def coefficients(
@@ -74,18 +74,18 @@ class Objective(Estimator):
 
 @dataclass(frozen=True)
 class MeanObjective(Objective):
-    """The mean of one number u a row, from Σu and Σu².
+    """The mean of one number u per row, from Σu and Σu².
 
     The stderr is √(Var(u)/n) with Var's n − 1 (Theorem 1). Its slopes are the paper's A and B of
     Proposition 1 up to the factor √n: freezing them gives exactly its majoriser.
     """
 
     def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
-        """Return u less the base."""
+        """Return u minus the base."""
         return ratio * loss
 
     def weighted_slopes(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
-        """Return the derivative of :meth:`weighted` in log h."""
+        """Return the derivative of :meth:`weighted` with respect to log h."""
         return self.moving(ratio) * loss
 
     def sums(self, ratio: FloatArray, loss: FloatArray, base: FloatArray | None = None) -> FloatArray:
@@ -101,7 +101,7 @@ class MeanObjective(Objective):
     def base_coefficients(
         self, ratio: FloatArray, loss: FloatArray, slopes: FloatArray, base: FloatArray | None
     ) -> FloatArray:
-        """Return d(slopes·sums)/du for each row, which is that in its base."""
+        """Return d(slopes·sums)/du for each row, which is also the derivative with respect to its base."""
         slope: FloatArray = slopes[0] + 2.0 * slopes[1] * self._u(ratio, loss, base)
         return slope
 

@@ -1,4 +1,4 @@
-"""The doubly robust estimator with weights that add up to one."""
+"""The doubly robust estimator with weights that sum to one."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""DR with optimistic shrinkage: large weights are drawn back smoothly (Su et al., 2020)."""
+"""DR with optimistic shrinkage: large weights shrink smoothly (Su et al., 2020)."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
@@ -39,7 +39,7 @@ class ShrinkageDR(Estimator):
         return Terms(used * error, base=expected, held=(rows.ratio - used) * np.abs(error))
 
     def used(self, rows: Rows) -> FloatArray:
-        """Return the weights that are drawn back."""
+        """Return the shrunk weights."""
         assert self.shrinkage != "auto"
         ratio = np.minimum(rows.ratio, 1e100)  # whose square is finite
         return ratio / (ratio * ratio / self.shrinkage + 1.0)

@@ -1,4 +1,4 @@
-"""Logarithmic smoothing: large products of weight and loss count with their logarithm (Sakhi et al., 2024)."""
+"""Logarithmic smoothing: the logarithm replaces large products of weight and loss (Sakhi et al., 2024)."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self

@@ -1,4 +1,4 @@
-"""SWITCH-DR: where a weight is too large, the loss model alone speaks (Wang, Agarwal & Dudík, 2017)."""
+"""SWITCH-DR: where a weight is too large, use the loss model alone (Wang, Agarwal & Dudík, 2017)."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self

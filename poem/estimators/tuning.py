@@ -1,4 +1,4 @@
-"""How an estimator that trades bias for variance sets itself: the least (bound on its bias)² + variance."""
+"""Tuning of estimators that trade bias for variance: minimise (bound on the bias)² + variance."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -13,17 +13,17 @@ QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 class _Shrinking(Protocol):
     def used(self, rows: Rows) -> FloatArray:
-        """Return the weights that are used in place of the ratios."""
+        """Return the weights that replace the ratios."""
 
 
 S = TypeVar("S", bound=_Shrinking)
 
 
 def best_of(candidates: Sequence[S], rows: Rows) -> S:
-    """Return the candidate whose bound on the squared error is least; the first of equals.
+    """Return the candidate with the lowest bound on the squared error; the first one on ties.
 
-    The weight that is missing is 1 less the mean of what is used: ratios have a mean of 1, and that of
-    weights without their tail is known far better than the tail's own. At worst it bears the model's largest error.
+    The missing weight is 1 minus the mean of the used weights: ratios have a mean of 1, and the mean of weights
+    without their tail is known far better than that of the tail. At worst it bears the model's largest error.
     """
     predicted, expected = rows.model
     error = rows.loss - predicted

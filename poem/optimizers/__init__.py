@@ -1,4 +1,4 @@
-"""How an objective is minimised: one optimizer a file; none knows of bandits."""
+"""Optimizers, one per file. They know nothing about bandits."""
 
 from poem.optimizers.adagrad import AdaGrad
 from poem.optimizers.base import Optimizer, Trace

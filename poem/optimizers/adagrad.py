@@ -1,7 +1,7 @@
-"""Mini-batch AdaGrad; slopes that need the whole log are frozen at the start of each epoch.
+"""Mini-batch AdaGrad. Slopes that need the whole log are frozen at the start of each epoch.
 
-For POEM the frozen slopes are the constants of the paper's majoriser of √Var, so that each epoch
-descends on Q(w; w_t) of Proposition 1.
+For POEM the frozen slopes are the constants of the paper's majoriser of √Var, so each epoch descends on
+Q(w; w_t) of Proposition 1.
 """
 
 import time
@@ -21,11 +21,11 @@ from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows
 class AdaGrad(Optimizer):
     """AdaGrad with progressive validation.
 
-    ``max_batches`` and ``min_epochs`` bound the work: at most the larger of both, and no stop in
-    the first epoch. Every ``check_every`` batches the running mean of the batches' losses, each taken
-    before its step, is compared with the best so far; after ``patience`` checks without
-    improvement the best weights are returned. A batch gradient shorter than ``tol`` ends it as well.
-    ``initial`` is what the sum of squared gradients starts with: the larger, the shorter the first steps.
+    ``max_batches`` and ``min_epochs`` limit the work: at most the larger of the two, and no stop in the
+    first epoch. Every ``check_every`` batches, the running mean of the batch losses (each taken before its
+    step) is compared with the best so far. After ``patience`` checks without improvement, the best weights
+    are returned. A batch gradient shorter than ``tol`` also ends the search. ``initial`` is the initial sum
+    of squared gradients: the larger it is, the shorter are the first steps.
     """
 
     batch_size: int = 100
@@ -94,12 +94,12 @@ class _Run:
         self.centre = np.empty((0, 0), dtype=self.w.dtype) if centre is None else centre
 
     def begin_epoch(self) -> None:
-        """Record the objective and freeze its slopes at the present weights."""
+        """Record the objective and freeze its slopes at the current weights."""
         value, self.slopes = self.problem.frozen_point(self.w)
         self.curve.append((time.perf_counter() - self.begin, value))
 
     def epoch(self, rows: Batches, limit: int) -> str | None:
-        """Go through all rows once; return why to stop, or None."""
+        """Process all rows once; return the reason to stop, or None."""
         size = self.rules.batch_size
         for first in range(0, self.problem.n_rows, size):
             loss, gradient = rows.batch(self.w, slice(first, first + size), self.slopes)
@@ -125,14 +125,14 @@ class _Run:
         _step(self.w, self.accumulator, rows, values, self.rules.step)
 
     def _settle_l2(self) -> None:
-        """Apply the l2 steps that rows without a gradient have been spared."""
+        """Apply the l2 steps that rows without a gradient have missed."""
         if self.problem.l2:
             rows, values = np.arange(len(self.w)), np.zeros_like(self.w)
             _add_due_l2(self.w, self.centre, rows, values, self.problem.l2, self.shrunk_at, self.batches)
             _step(self.w, self.accumulator, rows, values, self.rules.step)
 
     def _check(self, gradient_norm: float) -> str | None:
-        """Compare the running loss with the best one; return why to stop, or None."""
+        """Compare the running loss with the best one; return the reason to stop, or None."""
         running = self.loss_total / self.batches
         if not np.isfinite(gradient_norm):
             np.copyto(self.w, self.best_w)
@@ -153,7 +153,7 @@ class _Run:
         return None
 
     def finish(self, reason: str) -> Trace:
-        """Value the last weights and close the trace."""
+        """Evaluate the last weights and close the trace."""
         if reason not in ("progressive validation", "diverged"):  # the best weights have theirs
             self._settle_l2()
         if not np.isfinite(self.w).all():
@@ -177,7 +177,7 @@ def _add_due_l2(
     shrunk_at: IntArray,
     now: int,
 ) -> None:
-    """Add the l2 gradient of all batches since a row was last touched, so that the others stay untouched.
+    """Add the l2 gradient of all batches since each row was last touched; other rows stay untouched.
 
     An empty ``centre`` is 0.
     """
@@ -192,7 +192,7 @@ def _add_due_l2(
 
 @kernel
 def _step(w: FloatArray, accumulator: FloatArray, rows: IntArray, gradient: FloatArray, step: float) -> None:
-    """Update some rows of w in place: the squared gradient is added before the step is taken."""
+    """Update some rows of w in place; add the squared gradient before the step."""
     eta = w.dtype.type(step)
     for i in range(rows.shape[0]):
         r = rows[i]

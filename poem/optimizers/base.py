@@ -1,4 +1,4 @@
-"""What optimizers and problems promise each other. Nothing here knows of bandits."""
+"""The interface between optimizers and problems. Nothing here knows about bandits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class SparseRows(Protocol):
 
 
 class Batches(Protocol):
-    """Rows in the order of an epoch."""
+    """The rows in the order of one epoch."""
 
     def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, SparseRows]: ...
 
@@ -39,10 +39,10 @@ class Smooth(Protocol):
 
 
 class Problem(Smooth, Protocol):
-    """A smooth function that can also be had in batches of rows.
+    """A smooth function that can also be evaluated in batches of rows.
 
-    Batches work on weights in a form of the problem's own, which :meth:`for_batches` makes; in that form l2
-    pulls to ``centre_for_batches``, or to 0.
+    Batches use the problem's own form of weights, which :meth:`for_batches` creates. In that form l2 pulls
+    towards ``centre_for_batches``, or towards 0.
     """
 
     @property
@@ -59,9 +59,9 @@ class Problem(Smooth, Protocol):
 
 @dataclass(frozen=True)
 class Trace:
-    """Where an optimizer ended and how it got there.
+    """The end point of an optimizer and its path.
 
-    ``curve`` holds (seconds, objective) pairs: one an iteration for L-BFGS, one an epoch for AdaGrad.
+    ``curve`` holds (seconds, objective) pairs: one per iteration for L-BFGS, one per epoch for AdaGrad.
     """
 
     weights: FloatArray
@@ -85,7 +85,7 @@ class Optimizer(ABC):
         rng: Generator | None = None,
         on_step: OnStep | None = None,
     ) -> Trace:
-        """Return the best weights found and the way there."""
+        """Return the best weights found and the trace."""
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Optimizer(ABC):
 
 
 def check_counts(rules: object, *names: str) -> None:
-    """Refuse settings that are not whole numbers of at least 1."""
+    """Raise an error for settings that are not whole numbers of at least 1."""
     for name in names:
         value = getattr(rules, name)
         if not isinstance(value, int | np.integer) or value < 1:
@@ -101,5 +101,5 @@ def check_counts(rules: object, *names: str) -> None:
 
 
 def start_of(problem: Smooth, start: FloatArray | None) -> FloatArray:
-    """Return a fresh copy of the start, zeros if none is given."""
+    """Return a new copy of the start; zeros if none is given."""
     return np.zeros(problem.shape) if start is None else np.array(start, dtype=np.float64).reshape(problem.shape)

@@ -1,7 +1,7 @@
 """L-BFGS on the exact objective, in little memory.
 
-Of each past step it keeps two vectors in float32: a quarter of what scipy's L-BFGS-B holds for as
-many corrections, and half the traffic. Differences are taken in float64 before they are rounded.
+It keeps two float32 vectors per past step: a quarter of the memory of scipy's L-BFGS-B for as many
+corrections, and half the traffic. Differences are computed in float64 before rounding.
 """
 
 import time
@@ -24,8 +24,8 @@ STUCK, STEEP = 1e-12, 1e-4  # a decrease that is rounding, with a gradient that 
 class LBFGS(Optimizer):
     """Limited-memory BFGS.
 
-    ``corrections`` past steps are remembered. ``ftol`` bounds the last decrease relative to the
-    objective's size (``floor`` at least), ``gtol`` the largest gradient entry.
+    It remembers ``corrections`` past steps. It stops when the last decrease relative to the objective's
+    size (at least ``floor``) is below ``ftol``, or the largest gradient entry is below ``gtol``.
     """
 
     max_iterations: int = 1000
@@ -91,7 +91,7 @@ class LBFGS(Optimizer):
 
 
 class _Memory:
-    """The last few steps s and gradient changes y, and the inverse Hessian that they imply."""
+    """The last few steps s and gradient changes y, and the inverse Hessian they imply."""
 
     def __init__(self, most: int, size: int) -> None:
         self.steps = np.zeros((most, size), dtype=np.float32)

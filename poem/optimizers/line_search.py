@@ -25,10 +25,10 @@ class Found:
 def search(
     problem: Smooth, x: FloatArray, value: float, gradient: FloatArray, direction: FloatArray, first: float
 ) -> Found | None:
-    """Return a point of sufficient decrease, flat enough if there is one; None if nothing descends.
+    """Return a point of sufficient decrease, flat enough if possible; None if nothing descends.
 
-    The clip makes the objective's slope jump, so that no point may be flat enough; the lowest point
-    of sufficient decrease will then do.
+    The clip makes the objective's slope jump, so perhaps no point is flat enough. The lowest point of
+    sufficient decrease is then returned.
     """
     slope = float(np.vdot(gradient, direction))
     if not slope < 0.0:
