@@ -1,4 +1,4 @@
-"""What can be claimed of a policy: betting on paired terms, and when not to."""
+"""Certificates of a policy's gain: bets on paired terms, and reasons to refuse one."""
 
 from poem.certificates.adaptive import Adaptation, adapts, unexplained
 from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast

@@ -1,13 +1,13 @@
-"""Did the logging policy learn while it logged? Propensities that change with time, and that follow past rewards.
+"""Did the logging policy learn while it logged? Find propensities that change with time or follow past rewards.
 
 A policy that does not learn gives the same context and output the same propensity, whatever happened before. Let e and
-ρ be what the context and the output leave unexplained of log p and of the reward. Without learning, e goes with the ρ
-of earlier rows as much as with the ρ of later rows. A policy that learns knows the past and not the future:
+ρ be the parts of log p and of the reward that context and output do not explain. Without learning, e correlates with
+the ρ of earlier rows as much as with the ρ of later rows. A policy that learns knows the past and not the future:
 
     D = Σᵢ eᵢ wᵢ (Σ over earlier rows j of k(i, j)·ρⱼ) − the same with later rows,
 
-where k(i, j) = (1[yᵢ = yⱼ] − 1/K)·(1 + x̃ᵢ·x̃ⱼ) says how much row j tells about the decision of row i. D is linear in ρ,
-D = Σⱼ cⱼρⱼ, and changes its sign if time runs backwards: its mean is 0 for every policy that does not learn, however
+where k(i, j) = (1[yᵢ = yⱼ] − 1/K)·(1 + x̃ᵢ·x̃ⱼ) is how much row j tells about the decision of row i. D is linear in ρ,
+D = Σⱼ cⱼρⱼ, and changes its sign if time is reversed. So its mean is 0 for every policy that does not learn, however
 poorly e and ρ are modelled.
 """
 
@@ -40,9 +40,9 @@ class Adaptation:
     follows_rewards : bool
         They agree with earlier rewards more than with later ones: the logger learnt.
     p_value : float
-        How often a policy that does not learn looks at least as much as if it did.
+        How often a policy that does not learn gives evidence of learning at least this strong.
     timed : bool
-        Whether the log has times; if not, its rows are taken to be in order.
+        Whether the log has times; if not, rows are assumed to be in time order.
     """
 
     changes: bool
@@ -54,7 +54,7 @@ class Adaptation:
 def adapts(log: BanditLog) -> Adaptation:
     """Test whether propensities change with time, and whether they follow past rewards.
 
-    Only logged propensities of classes are tested, in the earliest MOST_ROWS rows.
+    This tests only logged propensities of classes, in the earliest MOST_ROWS rows.
     """
     timed = log.time is not None and bool(log.time.min() < log.time.max())
     nothing = Adaptation(False, False, 1.0, timed)
@@ -71,11 +71,11 @@ def adapts(log: BanditLog) -> Adaptation:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows in the order of time.
+    """Rows in time order.
 
-    ``log_p`` is what the context and the output leave unexplained of log p, ``noise`` what they leave of the reward,
-    and ``reward`` the whole reward less its mean.
-    ``features`` are 1 and some features of the context, ``counts`` the rows of each output.
+    ``log_p`` is the part of log p that context and output do not explain, ``noise`` that of the reward, and
+    ``reward`` the whole reward minus its mean. ``features`` are 1 and some features of the context, ``counts`` the
+    number of rows per output.
     """
 
     log_p: FloatArray
@@ -104,7 +104,7 @@ class _Rows:
 
 
 def unexplained(X: Matrix, code: IntArray, values: FloatArray) -> FloatArray:
-    """Return what is left of values after a linear function of the most telling features, one for each output.
+    """Return the residuals of values from a linear function of the most relevant features, one per output.
 
     ``code`` numbers the outputs that occur from 0.
     """
@@ -114,7 +114,7 @@ def unexplained(X: Matrix, code: IntArray, values: FloatArray) -> FloatArray:
 
 
 def _features(X: Matrix, code: IntArray, target: FloatArray, most: int) -> FloatArray:
-    """Return 1 and the features, standardised, that go most with the target among the rows of an output."""
+    """Return 1 and the standardised features that correlate most with the target among the rows of an output."""
     _, X = compact(X)
     columns = _telling(X, code, target)[: min(most, MOST_FEATURES)]
     values = X[:, columns].toarray() if is_sparse(X) else X[:, columns]
@@ -125,7 +125,7 @@ def _features(X: Matrix, code: IntArray, target: FloatArray, most: int) -> Float
 
 
 def _telling(X: Matrix, code: IntArray, target: FloatArray) -> IntArray:
-    """Return the columns of X that vary, from the one that goes most with the target among the rows of an output."""
+    """Return the varying columns of X, those most correlated with the target within outputs first."""
     n = X.shape[0]
     outputs = sparse.csr_array((np.ones(n), (code, np.arange(n))))
     counts = np.bincount(code)
@@ -140,7 +140,7 @@ def _telling(X: Matrix, code: IntArray, target: FloatArray) -> IntArray:
 
 
 def _left_over(values: FloatArray, code: IntArray, counts: IntArray, features: FloatArray) -> FloatArray:
-    """Return what a linear function of the context, one for each output, does not explain."""
+    """Return the residuals of a linear function of the context, one per output."""
     left = np.empty(len(values))
     ridge = np.full(features.shape[1], 1.0)
     ridge[0] = 1e-9
@@ -154,7 +154,7 @@ def _left_over(values: FloatArray, code: IntArray, counts: IntArray, features: F
 
 
 def _follows(rows: _Rows) -> float:
-    """Return how often D is so large if nothing is learnt: of four versions the least likely (Bonferroni)."""
+    """Return the p-value of D under no learning: the smallest of four versions (Bonferroni)."""
     contexts = (rows.features[:, :1], rows.features)[: rows.features.shape[1]]
     p_values = [p for features in contexts for p in _two_tails(rows, features)]
     return min(1.0, len(p_values) * min(p_values))
@@ -163,9 +163,9 @@ def _follows(rows: _Rows) -> float:
 def _two_tails(rows: _Rows, features: FloatArray) -> tuple[float, float]:
     """Return the p-values of D with the reward's noise and with the whole reward.
 
-    Noise does not depend on log p: then the variance of D = Σ cⱼρⱼ is Σ cⱼ²ρⱼ². The whole reward does, under any good
-    policy. Then the variance is at most the sum of the squares of what D loses with each row (Efron and Stein): what
-    the row tells others, cⱼρⱼ, and what it is told.
+    Noise does not depend on log p, so the variance of D = Σ cⱼρⱼ is Σ cⱼ²ρⱼ². The whole reward does depend on it
+    under any good policy. The variance is then at most the sum of the squares of what D loses with each row (Efron
+    and Stein): what the row tells others, cⱼρⱼ, and what others tell it.
     """
     pairs = _Pairs.of(rows, features)
     told = pairs.told()
@@ -182,7 +182,7 @@ def _upper_tail(total: float, terms: AnyArray) -> float:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The pairs of rows of D: what each row tells all others, and what it is told by them."""
+    """The pairs of rows in D: what each row tells all others, and what they tell it."""
 
     rows: _Rows
     features: FloatArray
@@ -198,14 +198,14 @@ class _Pairs:
         return _Pairs(rows, features, by_output, rank)
 
     def told(self) -> FloatArray:
-        """Return c: what each row tells later rows, less what it tells earlier ones."""
+        """Return c: what each row tells later rows minus what it tells earlier ones."""
         past, future = self._weights()
         later, _ = self._sums(past * self.rows.log_p)
         _, earlier = self._sums(future * self.rows.log_p)
         return later - earlier
 
     def heard(self) -> FloatArray:
-        """Return what each row is told by earlier rows, less what it is told by later ones."""
+        """Return what earlier rows tell each row minus what later rows tell it."""
         past, future = self._weights()
         later, earlier = self._sums(self.rows.reward)
         return past * earlier - future * later
@@ -236,9 +236,9 @@ class _Pairs:
 
 
 def _changes(rows: _Rows) -> float:
-    """Return how often log p goes so much with time if nothing changes.
+    """Return the p-value of the correlation of log p with time if nothing changes.
 
-    For each output and feature f, Σ e·f·(time − mean time) has the mean 0; the least likely one counts (Bonferroni).
+    For each output and feature f, Σ e·f·(time − mean time) has mean 0; the smallest p-value counts (Bonferroni).
     """
     n, width = rows.features.shape
     rank = np.arange(n) / n
@@ -256,6 +256,6 @@ def _changes(rows: _Rows) -> float:
 
 
 def _pairs(rows: _Rows) -> tuple[IntArray, IntArray]:
-    """Number the pairs of unit and output; return that of each row, and the output of each pair."""
+    """Number the pairs of unit and output; return the pair of each row and the output of each pair."""
     keys, pair = np.unique(rows.unit * len(rows.counts) + rows.code, return_inverse=True)
     return pair.astype(np.int64), keys % len(rows.counts)

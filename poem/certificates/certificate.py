@@ -1,4 +1,4 @@
-"""A certificate: a lower bound on how much better one policy is than what was logged, from rows that it never saw."""
+"""A certificate: a lower bound on the gain of one policy over the log, from rows that it never saw."""
 
 from dataclasses import dataclass, field
 from math import isfinite
@@ -19,10 +19,10 @@ WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities a
 
 @dataclass(frozen=True)
 class Forecast:
-    """What rows that a candidate had not seen say of the certificate that it may get.
+    """A forecast of a candidate's certificate, from rows that the candidate has not seen.
 
-    ``growth`` is that of the logarithm of the capital per unit, ``spread`` the standard deviation of a unit's bet; both
-    are for the ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
+    ``growth`` is the growth of the log-capital per unit and ``spread`` the standard deviation of a unit's bet, both for
+    the ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
     """
 
     cap: int
@@ -31,18 +31,18 @@ class Forecast:
     largest: float
 
     def units_needed(self, alpha: float) -> float:
-        """Return how many units give a certificate with a chance of 95 %."""
+        """Return how many units give a certificate with probability 95 %."""
         # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
         wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
         return wanted / self.growth if self.growth > 0.0 else np.inf
 
     def bets(self, units: int, largest: float, alpha: float) -> Bets:
-        """Return the stakes for so many units of some largest size."""
+        """Return the stakes for this many units of a given largest size."""
         return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
 
 
 def forecast(terms: FloatArray, units: IntArray) -> Forecast:
-    """Foresee a certificate from the paired terms (n, caps) of rows in independent units."""
+    """Forecast a certificate from the paired terms (n, caps) of rows in independent units."""
     sizes = np.bincount(units).astype(np.float64)
     largest = float(sizes.max())
     best = Forecast(0, -np.inf, 1.0, largest)
@@ -56,33 +56,33 @@ def forecast(terms: FloatArray, units: IntArray) -> Forecast:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What fresh rows say of one policy against what was logged; gains are losses saved, positive if it is better.
+    """The gain of one policy over the log, from fresh rows; a gain is loss saved, positive if the policy is better.
 
     Attributes
     ----------
     policy : Policy
-        The policy that this is about, to the bit.
+        The exact policy that the certificate is about.
     certified : bool
-        Whether ``gain_at_least`` is above 0, and nothing stands against it.
+        Whether ``gain_at_least`` is above 0 and there are no ``objections``.
     confidence : float
     gain_at_least : float
         A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
         confidence of 95 %), for any number of rows and any distribution of losses and weights.
     gain : float
-        The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
+        The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
     interval : (float, float)
-        An approximate 95 % interval of the gain, by Student's t, from no lower than ``gain_at_least``. Where a few
-        units decide, it is as wide as bets make it.
+        An approximate 95 % interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
+        on a few units, it is as wide as the betting interval.
     logged : float
-        The mean loss that was logged on the rows that certify.
+        The mean logged loss of the rows that certify.
     rows, units : int
-        How many rows certify, in how many independent units.
+        Number of rows that certify, and of their independent units.
     units_needed : float
-        About how many units would certify such a gain with a chance of 95 %; infinite if there is none.
+        About how many units would certify this gain with probability 95 %; infinite if there is no gain.
     conditions : tuple of str
-        What the bound takes for granted.
+        The assumptions of the bound.
     objections : tuple of str
-        Why there is no certificate whatever the bound is.
+        Reasons to refuse a certificate, whatever the bound.
     """
 
     policy: Policy = field(repr=False)
@@ -109,7 +109,7 @@ class Certificate:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; None stands for what is unbounded."""
+        """Return plain data, with None for unbounded numbers."""
         return {
             "certified": self.certified,
             "confidence": self.confidence,
@@ -126,18 +126,18 @@ class Certificate:
 
     @property
     def certified(self) -> bool:
-        """Whether the policy is better than what was logged, with the wanted confidence."""
+        """Whether the policy is better than the log, with the given confidence."""
         return self.gain_at_least > 0.0 and not self.objections
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What fresh rows say of one policy.
+    """The evidence of fresh rows about one policy.
 
     Attributes
     ----------
     terms : (n,) array
-        The paired terms for the cap that was fixed before.
+        The paired terms, for the cap that was fixed before.
     cap : float
     ratio, reward : (n,) array
         The rows' weights, and their rewards in [0, 1].
@@ -156,7 +156,7 @@ class Evidence:
     def certificate(
         self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
     ) -> Certificate:
-        """Bet on the terms, with stakes that were fixed before."""
+        """Bet on the terms with stakes fixed beforehand."""
         alpha, floor = 1.0 - confidence, floor_of(self.cap)
         sizes = np.bincount(self.units).astype(np.float64)
         sums = _sums(self.units, self.terms)
@@ -180,7 +180,7 @@ class Evidence:
         )
 
     def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
-        """Return Student's t interval; where it hangs on few units, with the ends that bets give if they are wider."""
+        """Return Student's t interval; if it depends on few units, widened to the betting interval."""
         reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
         low, high = value - reach, value + reach
         if _effective((sums - value * sizes) ** 2) >= FEW:
@@ -193,7 +193,7 @@ class Evidence:
         return _sums(self.units, (self.ratio - 1.0) * self.reward)
 
     def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
-        """Weights have a mean of at most 1 if propensities are right, whatever the policy."""
+        """Object if the mean weight is above 1: right propensities exclude that, whatever the policy."""
         weights, bets = _sums(self.units, self.ratio), Bets.everywhere()
         if log_capital(weights, 0.0, 1.0, bets, sizes) < np.log(1.0 / WRONG):
             return ()
@@ -205,13 +205,13 @@ class Evidence:
 
 
 def _effective(values: FloatArray) -> float:
-    """Return how many of some values matter: (Σv)²/Σv²."""
+    """Return the effective number of values: (Σv)²/Σv²."""
     squares = float(values @ values)
     return float(values.sum()) ** 2 / squares if squares > 0.0 else np.inf
 
 
 def finite(value: Any) -> Any:
-    """Return what JSON can hold: None for what is unbounded."""
+    """Return a number for JSON: None if it is unbounded."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -220,10 +220,10 @@ def _sums(units: IntArray, values: FloatArray) -> FloatArray:
 
 
 def unlucky(value: float, stderr: float, bound: float) -> float:
-    """Return the value whose estimate is as often above ``value`` as below, among those that are certified.
+    """Return the true value whose certified estimates are as often above ``value`` as below.
 
-    An estimate is certified if it exceeds about value − bound, so that certified ones are too high on average. The
-    distribution is taken to be normal.
+    An estimate is certified if it exceeds about value − bound, so certified ones are too high on average. The
+    distribution is assumed to be normal.
     """
     if stderr <= 0.0:
         return value

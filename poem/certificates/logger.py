@@ -1,7 +1,7 @@
-"""What the propensities of a log say of the policy that made it, in every context and for every output.
+"""A model of the logging policy from its propensities, for every context and output.
 
-A linear model is exact for a linear policy. Rules ("where x0 > 0.5, always class 0") have steps, which it smears; a
-small tree over the contexts finds them. Held-out propensities say which of the two is nearer.
+A linear model is exact for a linear policy. It smears the steps of rules ("where x0 > 0.5, always class 0"); a small
+tree over the contexts finds them. Held-out propensities decide which of the two is closer.
 """
 
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ NEARER = 0.8  # share of the linear model's error that a tree's must be below
 
 @dataclass(frozen=True)
 class LoggerModel:
-    """Weights of a linear policy with nearly the logged propensities, and what is nearer, if anything is.
+    """Weights of a linear policy that fits the logged propensities, and a closer model if there is one.
 
-    ``steps`` is a tree of contexts, ``floored`` a policy with a floor that is known to have made the log.
+    ``steps`` is a tree over contexts; ``floored`` is a policy with a floor, if it is known to have made the log.
     """
 
     weights: FloatArray
@@ -91,7 +91,7 @@ class Steps:
 
 
 def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
-    """Fit the model whose propensities are nearer to held-out ones."""
+    """Fit the model whose propensities are closer to held-out ones."""
     weights = propensity_model(layout, threads)
     few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS
     if is_sparse(log.X) or log.n_features > WIDEST or not few:
@@ -109,19 +109,19 @@ def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int
 
 
 def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerModel | None:
-    """Return the model of a policy that made the log; None for label sets with a floor, which no scores describe."""
+    """Return the model of the policy that made the log; None for label sets with a floor, which have no scores."""
     if isinstance(policy, Policy):
         return LoggerModel(weights)
     return LoggerModel(weights, floored=policy) if policy.structure.lists_outputs else None
 
 
 def _error(log_ratio: FloatArray) -> float:
-    """Return the mean squared error, with at most 1 for each row: at its steps a tree can be wrong by any amount."""
+    """Return the mean squared error, at most 1 per row: at its steps a tree can be wrong by any amount."""
     return float(np.mean(np.minimum(log_ratio**2, 1.0)))
 
 
 def fit_steps(log: BanditLog) -> Steps:
-    """Fit a tree to the logged outputs, and take the mean propensity of each output in each leaf."""
+    """Fit a tree to the logged outputs, with the mean propensity of each output in each leaf."""
     from sklearn.tree import DecisionTreeClassifier
 
     X = np.asarray(log.X[log.context], dtype=np.float32)

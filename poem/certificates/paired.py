@@ -1,19 +1,21 @@
-"""How much better a policy is than what was logged, row by row, in terms that can be bet on.
+"""The gain of a policy over the log, row by row, as terms for betting.
 
-With rewards R in [0, 1], ratios r = h(y|x)/p and any s(x, y) ≥ 0 that was fixed before,
+With rewards R in [0, 1], ratios r = h(y|x)/p and any s(x, y) ≥ 0 fixed beforehand,
 
     t = (r − 1)·R + s(x, y)/p − Σ over y' of s(x, y')
 
-has a mean of at most the gain of h over the logging policy. The mean of r·R counts whatever the log does not support as
-the worst reward, and the mean of s/p is Σ s over those outputs alone that the log supports. Where it supports all, the
-mean is the gain itself. As t ≥ −1 − Σ s, terms have a floor, and :mod:`poem.betting` bounds their mean.
+has a mean of at most the gain of h over the logging policy. The mean of r·R counts outputs that the log does not
+support as the worst reward, and the mean of s/p is Σ s over the supported outputs only. Where the log supports all
+outputs, the mean is the gain itself. As t ≥ −1 − Σ s, terms have a floor, and :mod:`poem.estimators.betting` bounds
+their mean.
 
-s makes the terms less noisy. With an imitation g of the logging policy and predicted rewards q, the best one is
+s makes the terms less noisy. With an imitation g of the logging policy and predicted rewards q, the best choice is
 
     s = g·f,   f = κ + (1 − h/g)·q,   κ(x) = max over y of (h/g − 1)·q,
 
-for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g and no q,
-however wrong, can make the terms' mean too high. f is scaled down where Σ s would exceed a cap, which sets the floor.
+for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g or q,
+however wrong, can make the mean of the terms too high. f is scaled down where Σ s would exceed a cap, which sets the
+floor.
 """
 
 from dataclasses import dataclass
@@ -35,9 +37,9 @@ LARGEST_LOG = 50.0  # of h/g
 
 @dataclass(frozen=True)
 class Control:
-    """What s is made of: the scores of a model g of the logging policy, and a loss model's rewards q.
+    """The parts of s: the scores of a model g of the logging policy, and the rewards q of a loss model.
 
-    Both must come from other rows than those that are bet on.
+    Both must come from rows other than those that are bet on.
     """
 
     logger: LoggerScores
@@ -48,7 +50,7 @@ class Control:
 def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
     """Tell whether a control keeps units independent.
 
-    A sum that is estimated from samples errs by the same amount in all rows of a context: these must be of one unit.
+    A sum estimated from samples has the same error in all rows of a context, so these must belong to one unit.
     """
     if structure.every(4 * COUNT) is not None:
         return True
@@ -57,7 +59,7 @@ def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
 
 
 def floor_of(cap: float) -> float:
-    """Return the least that a term can be."""
+    """Return the lower limit of a term."""
     return -1.0 - cap
 
 
@@ -72,7 +74,7 @@ def paired_terms(
 ) -> FloatArray:
     """Return the term of every row for every cap, (n, caps), in the layout's order; ``loss`` is scaled to [−1, 0].
 
-    Without a control there is only one cap, 0. ``ratio`` is that of :func:`ratios`, if it is known already.
+    Without a control there is only one cap, 0. Pass ``ratio`` if :func:`ratios` was computed already.
     """
     ratio = ratios(layout, weights, threads) if ratio is None else ratio
     plain = (1.0 - ratio) * loss
@@ -116,12 +118,12 @@ def _of_piece(
     losses: ContextLosses,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return s(x, y)/p − Σ s of each row before it is scaled down, and the most that Σ s can be in each context."""
+    """Return s(x, y)/p − Σ s of each row before scaling, and the upper limit of Σ s in each context."""
     structure, m = layout.structure, len(piece.starts) - 1
     values, alone = losses.of_piece(shard, piece)
 
     def tilts(y: AnyArray, starts: IntArray, each: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` is what q has for the context."""
+        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` holds q for the context."""
         log_h, log_g = (structure.log_prob(one, frozen(y), starts) for one in scores)
         q = np.clip(-(structure.chosen(values, frozen(y), starts) + each), 0.0, 1.0)
         return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q

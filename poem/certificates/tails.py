@@ -1,4 +1,4 @@
-"""Heavy tails and rare extremes: where the largest losses of a log say little about how large losses can be."""
+"""Heavy tails and rare extremes: when the largest logged losses say little about how large losses can be."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,15 +24,15 @@ class Tail:
     Attributes
     ----------
     k : float
-        Its Pareto shape; −∞ if there is no tail, NaN if it cannot be told.
+        Its Pareto shape; −∞ if there is no tail, NaN if it is unknown.
     side : "upper" or "lower"
-        Which tail that is: large losses, or large rewards.
+        Which tail it is: large losses, or large rewards.
     heavy : bool
-        Whether its shape is above ¼ and clearly above that of an exponential tail: losses far beyond those of the log
-        must be expected, and the largest of them is no bound.
+        Whether its shape is above ¼ and clearly above that of an exponential tail. Expect losses far beyond those in
+        the log; the largest logged loss is no bound.
     cap : float
-        Where to cap the losses on that side: so that their mean distance from the median falls by 5 %. This is the
-        smallest range, and so the shortest interval, for a bias that is known and small.
+        Where to cap the losses on that side, so that their mean distance from the median falls by 5 %. This gives the
+        smallest range, and so the shortest interval, for a known and small bias.
     """
 
     k: float
@@ -43,9 +43,9 @@ class Tail:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Few rows far from all others.
+    """A few rows far from all others.
 
-    ``rows`` are beyond ``limit`` and have ``share`` of the mean, or of the variance if losses differ in sign.
+    ``rows`` rows are beyond ``limit`` and make up ``share`` of the mean, or of the variance if losses differ in sign.
     """
 
     rows: BoolArray
@@ -56,7 +56,7 @@ class Extremes:
 
 
 def heavy_tail(loss: FloatArray) -> Tail:
-    """Return the heavier tail of the losses; rewards are negative losses, so that large ones are the lower tail."""
+    """Return the heavier tail of the losses. Rewards are negative losses, so large ones are in the lower tail."""
     upper, lower = pareto_k(loss), pareto_k(-loss)
     is_upper = not lower > upper
     k = upper if is_upper else lower
@@ -78,7 +78,7 @@ def _cap(loss: FloatArray) -> float:
 def extremes(loss: FloatArray) -> Extremes | None:
     """Return the rows whose loss is far from all others, if they are few and matter.
 
-    A loss of 0 or 1 has none, however rare a 1 is: where most losses are one and the same 0, there is no usual size.
+    Losses of 0 or 1 have none, however rare a 1 is: if most losses are exactly 0, there is no usual size.
     """
     low, median, high = np.quantile(loss, [0.1, 0.5, 0.9])
     spread = max(float(high - low), abs(float(median)))
@@ -97,8 +97,8 @@ def extremes(loss: FloatArray) -> Extremes | None:
 def pareto_k(values: FloatArray) -> float:
     """Return the shape k of a generalised Pareto fit to the largest of some numbers (Zhang & Stephens, 2009).
 
-    The mean of numbers with k > ½ has no variance, and above 0.7 it cannot be relied on at any n one has
-    (Vehtari et al., 2024). Equal ones have no tail: −∞.
+    For k > ½ the mean has no finite variance, and above 0.7 it is unreliable at any practical n (Vehtari et al., 2024).
+    Equal numbers have no tail: −∞.
     """
     n = len(values)
     size = _tail_size(n)

@@ -1,4 +1,4 @@
-"""Does the logging policy learn while it logs? See :mod:`poem.adaptive`."""
+"""Does the logging policy learn while it logs? See :mod:`poem.certificates.adaptive`."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ IN_ORDER = "Judge policies in the order of time, as poem train does: rows held o
 
 
 def adaptation(facts: Facts) -> Iterator[Finding]:
-    """Say whether propensities change with time, and whether they follow past rewards."""
+    """Report whether propensities change with time, and whether they follow past rewards."""
     if not facts.has_propensities:
         return
     found = adapts(facts.log)

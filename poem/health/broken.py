@@ -20,10 +20,10 @@ MEND = "Drop such rows or mend the logging."
 
 @dataclass
 class Sound:
-    """The rows that can be used, while they are looked for; ``bad`` rows cannot.
+    """The usable rows found so far; ``bad`` rows are not usable.
 
-    ``bad_context`` are those whose features (the columns ``context``) are broken, ``findings`` what is wrong, and
-    ``changed`` are columns of strings that turned out to hold numbers.
+    ``bad_context`` marks rows with broken features (the columns ``context``), ``findings`` lists what is wrong, and
+    ``changed`` holds string columns that turned out to hold numbers.
     """
 
     raw: RawLog
@@ -42,7 +42,7 @@ class Sound:
     def note(
         self, topic: Topic, name: str, bad: BoolArray, what: str, advice: str = MEND, usable: bool = False
     ) -> None:
-        """Leave rows out, unless they are usable, and say how many, which is the first of them, and what to do.
+        """Leave rows out, unless they are usable, and report their number, the first of them, and what to do.
 
         ``what`` begins with a verb in the plural.
         """
@@ -61,7 +61,7 @@ class Sound:
         self.findings.append(Finding(topic, name, float(count), verdict, text, advice))
 
     def say(self, topic: Topic, name: str, verdict: Verdict, text: str, advice: str) -> None:
-        """Add a finding that is about a whole column."""
+        """Add a finding about a whole column."""
         self.findings.append(Finding(topic, name, None, verdict, text, advice))
 
     def place(self, row: int) -> str:
@@ -73,7 +73,7 @@ class Sound:
         return self.raw.table.column(name)
 
     def numbers(self, name: str) -> FloatArray:
-        """Return a column as numbers, NaN where there is none; strings are read as far as they can be."""
+        """Return a column as numbers, NaN where there is none; strings are parsed where possible."""
         column = self.column(name)
         if is_number(column.type):
             return floats(column)
@@ -85,7 +85,7 @@ class Sound:
         return values
 
     def assign(self, **roles: Any) -> None:
-        """Change what is known of the columns; None is for one that cannot be used."""
+        """Change the roles of columns; None marks a column that cannot be used."""
         self.raw = replace(self.raw, roles=replace(self.raw.roles, **roles))
 
 
@@ -100,7 +100,7 @@ def _parsed(value: Any) -> float:
 
 
 def check_outputs(sound: Sound, labels: Labels | None) -> None:
-    """Find rows whose output is empty, or none of those that are known."""
+    """Find rows whose output is empty or unknown."""
     names = sound.raw.roles.output
     if len(names) > 1:
         odd = np.zeros(len(sound.bad), dtype=bool)
@@ -132,7 +132,7 @@ def _note_entries(sound: Sound, name: str, rows: AnyArray, what: str, advice: st
 
 
 def check_losses(sound: Sound) -> None:
-    """Find rows without a loss, or reward."""
+    """Find rows without a loss or reward."""
     name = sound.raw.roles.loss if sound.raw.roles.loss is not None else sound.raw.roles.reward
     assert name is not None
     word = "loss" if sound.raw.roles.loss is not None else "reward"
@@ -148,7 +148,7 @@ def check_losses(sound: Sound) -> None:
 
 
 def check_who_and_when(sound: Sound) -> None:
-    """Find rows without a time or a logger, and columns that are no use at all."""
+    """Find rows without a time or a logger, and columns that cannot be used at all."""
     for role in ("time", "logger", "group"):
         name = getattr(sound.raw.roles, role)
         if name is None:
@@ -171,7 +171,7 @@ def _empty(column: Column) -> BoolArray:
 
 
 def _is_usable(raw: RawLog, role: str, empty: BoolArray) -> bool:
-    """Try what reading the log will do."""
+    """Try the column the way reading the log will use it."""
     import pyarrow as pa
 
     column = raw.table.column(getattr(raw.roles, role))
@@ -203,7 +203,7 @@ def check_contexts(sound: Sound, recipe: Features | None) -> None:
 
 
 def _broken(column: Column) -> BoolArray:
-    """Tell which rows of a column of numbers, or of lists of them, hold something that is none."""
+    """Return which rows of a column of numbers, or of lists of numbers, hold something else."""
     n = len(column)
     if is_number(column.type):
         return ~np.isfinite(floats(column))
@@ -217,7 +217,7 @@ def _broken(column: Column) -> BoolArray:
 
 
 def _odd_entries(flat: Column) -> AnyArray:
-    """Return which numbers are missing or infinite; in the common case without an array of flags."""
+    """Return which numbers are missing or infinite; without an array of flags in the common case."""
     if not flat.null_count:
         with np.errstate(over="ignore", invalid="ignore"):
             if not _is_floating(flat) or all(np.isfinite(chunk.to_numpy().sum()) for chunk in flat.chunks):
@@ -232,7 +232,7 @@ def _is_floating(column: Column) -> bool:
 
 
 def _wherever_seen(sound: Sound, bad: BoolArray) -> BoolArray:
-    """Return all rows of the contexts whose features, in the first row that saw them, are broken."""
+    """Return all rows of contexts whose features are broken in their first row."""
     name = sound.raw.roles.context_id
     if name is None or not bad.any():
         return bad

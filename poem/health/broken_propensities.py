@@ -1,4 +1,4 @@
-"""Which propensities of a raw log are broken, or in another unit than is said."""
+"""Which propensities of a raw log are broken, or in another unit than declared."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
 
 
 def check_propensities(sound: Sound, missing: bool, labels: Labels | None) -> bool:
-    """Look at the column of propensities, and at whole distributions; return whether there are none."""
+    """Check the propensities and the whole distributions; return whether there are none."""
     roles = sound.raw.roles
     if missing or (roles.propensity is None and roles.distribution is None):
         sound.say(
@@ -37,7 +37,7 @@ def check_propensities(sound: Sound, missing: bool, labels: Labels | None) -> bo
 
 
 def _check_column(sound: Sound, name: str) -> FloatArray:
-    """Look at the column of propensities; return them as probabilities, NaN where they are none."""
+    """Check the column of propensities; return probabilities, NaN where invalid."""
     values = sound.numbers(name)
     there = values[np.isfinite(values)]
     if sound.raw.roles.unit == "probability" and len(there):
@@ -58,7 +58,7 @@ def _check_column(sound: Sound, name: str) -> FloatArray:
 
 
 def _recognise_unit(sound: Sound, name: str, values: FloatArray) -> None:
-    """Take per cents and logarithms for what they are, so that the rest of the report is of use; but say so."""
+    """Recognise percentages and logarithms, so that the rest of the report is useful, and report them."""
     positive = values[values > 0.0]
     looks = looks_like(values) or (looks_like(positive) if len(positive) else None)
     if looks is None:
@@ -76,7 +76,7 @@ def _recognise_unit(sound: Sound, name: str, values: FloatArray) -> None:
 
 
 def _check_distributions(sound: Sound, labels: Labels | None) -> FloatArray | None:
-    """Look at the probabilities of all candidates; return the logged outputs' parts, NaN where they are of no use."""
+    """Check the probabilities of all candidates; return those of the logged outputs, NaN where invalid."""
     alone = sound.raw.roles.propensity is None
     try:
         sums, chosen = distributions(replace(sound.raw, labels=labels))
@@ -97,7 +97,7 @@ def _check_distributions(sound: Sound, labels: Labels | None) -> FloatArray | No
 
 
 def _compare(sound: Sound, p: FloatArray, chosen: FloatArray) -> None:
-    """Compare propensities with the logged outputs' parts of the distributions: both should say the same."""
+    """Compare propensities with the distributions: both should agree on the logged outputs."""
     with np.errstate(invalid="ignore"):
         apart = np.abs(p - chosen) > AGREES * np.maximum(p, chosen)
     if apart.any():

@@ -19,7 +19,7 @@ ID_SAMPLE = 1000  # rows that tell whether a whole column is worth a look
 
 
 def rows(facts: Facts, total: int) -> Iterator[Finding]:
-    """Say how many rows there are; below MIN_ROWS the theory has nothing to say, and poem.fit refuses."""
+    """Report the number of rows; with fewer than MIN_ROWS the theory says nothing and poem.fit refuses."""
     n = len(facts.log)
     left_out = "" if n == total else f"; {total - n:,} of {total:,} are left out of what follows"
     verdict: Verdict = "fit" if n >= MIN_ROWS else "unfit"
@@ -28,7 +28,7 @@ def rows(facts: Facts, total: int) -> Iterator[Finding]:
 
 
 def contexts(facts: Facts) -> Iterator[Finding]:
-    """Say how many different contexts there are. Learning needs some; that they repeat is no fault."""
+    """Report the number of distinct contexts. Learning needs several; repeats are fine."""
     n, distinct = len(facts.log), facts.n_contexts
     if distinct == 1:
         text = "all rows have one and the same context: a policy can learn which output is best, not for whom"
@@ -43,7 +43,7 @@ def contexts(facts: Facts) -> Iterator[Finding]:
 
 
 def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
-    """Say what the features are, which of them say nothing, and which say too much."""
+    """Report the features, those that are constant, and those that identify rows."""
     log = facts.log
     kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros a context" if is_sparse(log.X) else "dense"
     recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
@@ -63,7 +63,7 @@ def _verb(names: list[str], one: str) -> str:
 
 
 def _raw_suspects(raw: RawLog) -> tuple[list[str], list[str]]:
-    """Return the columns of one value, and those of whole numbers or strings that are different in each row."""
+    """Return constant columns, and columns of whole numbers or strings that differ in every row."""
     import pyarrow.compute as pc
 
     constant, ids = [], []
@@ -92,7 +92,7 @@ def _may_be_id(column: Column) -> bool:
 
 
 def _suspects(facts: Facts) -> tuple[list[str], list[str]]:
-    """Return the same for the columns of X; in a sparse one, hashed or numbered features may well be unused."""
+    """Return the same for the columns of X; in a sparse X, hashed or numbered features may be unused."""
     X, names = facts.log.X, facts.log.feature_names
     if is_sparse(X):
         return [], []
@@ -116,7 +116,7 @@ def _named(columns: Iterable[int], names: tuple[str, ...] | None) -> list[str]:
 
 
 def outputs(facts: Facts) -> Iterator[Finding]:
-    """Say what was chosen how often. What was never or hardly ever tried cannot be learnt."""
+    """Report how often each output was chosen. Nothing can be learnt about outputs that were hardly tried."""
     kinds = int(np.count_nonzero(facts.counts))
     if kinds == 1:
         text = (
@@ -174,7 +174,7 @@ def _rare(facts: Facts, number: IntArray, what: str) -> Iterator[Finding]:
 
 
 def loss(facts: Facts) -> Iterator[Finding]:
-    """Say what the losses, or rewards, are. One value tells nothing apart; a few huge ones tell everything."""
+    """Report the losses or rewards: whether they vary, and whether a few huge ones dominate."""
     word = facts.log.outcome
     values = facts.log.loss if word == "loss" else 0.0 - facts.log.loss
     distinct, counts = np.unique(values, return_counts=True)
@@ -192,7 +192,7 @@ def loss(facts: Facts) -> Iterator[Finding]:
 
 
 def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
-    """Say whether a few rows are far from all others, or a tail is heavy: worse may come than the log shows."""
+    """Report rows far from all others and heavy tails: losses may be worse than the log shows."""
     loss, sign = facts.log.loss, 1.0 if word == "loss" else -1.0
     few = extremes(loss)
     if few is not None:

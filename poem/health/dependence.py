@@ -22,12 +22,12 @@ LARGE_GROUP = 0.2  # the share of the rows of one group above which it decides a
 
 
 def duplicates(facts: Facts) -> Iterator[Finding]:
-    """Say how many rows repeat another one in full, and whether chance explains it.
+    """Report how many rows repeat another one in full, and whether chance explains it.
 
-    In a log with few contexts and losses of 0 or 1 equal rows are nothing odd. But of two rows in one context (and at
-    one time) the second has the output of the first with the probability p: what is more than that was copied,
-    or was not drawn anew. Duplicates make intervals too narrow, and stand on both sides of a split. Those of one
-    group do neither, as a group counts as one: there, decisions that were kept are as they should be.
+    With few contexts and losses of 0 or 1, equal rows are normal. But of two rows in one context (and at one time), the
+    second has the output of the first with probability p. Any excess was copied, or not drawn independently.
+    Duplicates make intervals too narrow and land on both sides of a split. Duplicates within a group do neither,
+    because a group counts as one unit: repeated decisions are expected there.
     """
     same_place, same_row = _neighbours(facts)
     share = float(np.mean(same_row)) if len(same_row) else 0.0
@@ -50,7 +50,7 @@ def _where(facts: Facts) -> list[AnyArray]:
 
 
 def _neighbours(facts: Facts) -> tuple[AnyArray, BoolArray]:
-    """Return the rows that follow another one in the same context and time, and which rows repeat one in full."""
+    """Return rows that follow another one in the same context and time, and rows that repeat one in full."""
     log = facts.log
     place = mixed(_where(facts))
     p = [log.log_propensity] if facts.has_propensities else []
@@ -75,7 +75,7 @@ def _beyond_chance(facts: Facts, pairs: AnyArray, repeated: BoolArray) -> bool:
 
 
 def groups(facts: Facts) -> Iterator[Finding]:
-    """Say what intervals count: groups, contexts that are stored once, or rows."""
+    """Report what intervals count as units: groups, contexts that are stored once, or rows."""
     log, n = facts.log, len(facts.log)
     sizes = np.bincount(facts.units)
     if log.group is None:
@@ -116,9 +116,9 @@ def _no_groups(facts: Facts, units: int) -> Iterator[Finding]:
 
 
 def _alike(facts: Facts) -> bool:
-    """Tell whether losses in one context go together, beyond what outputs and features explain in a linear way.
+    """Return whether losses in one context correlate, beyond a linear function of outputs and features.
 
-    Of residuals r that are independent, Σ rᵢrⱼ over all pairs of a context has the mean 0 and the variance Σ rᵢ²rⱼ².
+    For independent residuals r, Σ rᵢrⱼ over all pairs of a context has mean 0 and variance Σ rᵢ²rⱼ².
     """
     until = int(np.searchsorted(np.cumsum(np.bincount(facts.context)), LOOKED_AT)) + 1
     rows = np.flatnonzero(facts.context < until)[:LOOKED_AT]  # contexts are numbered by their hash: at random
@@ -132,7 +132,7 @@ def _alike(facts: Facts) -> bool:
 
 
 def _residual(facts: Facts, rows: IntArray) -> FloatArray:
-    """Return the loss less what features explain: all of them, and some of them for each output."""
+    """Return the residual loss from a model with all features, and with some features per output."""
     log = facts.log
     loss = log.loss[rows] - log.loss[rows].mean()
     _, X = compact(log.X[log.context[rows]])

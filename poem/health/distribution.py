@@ -1,4 +1,4 @@
-"""Logs that hold the probabilities of all candidates: do they say how often each was chosen?"""
+"""Logs with the probabilities of all candidates: do these match how often each was chosen?"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0
 
 
 def calibration(raw: RawLog | None, rows: AnyArray, group: IntArray | None = None) -> Iterator[Finding]:
-    """Compare how often candidates of about some probability were chosen with that probability, in bins of it.
+    """Compare, in bins of probability, how often candidates were chosen with their probability.
 
-    The number of rows whose chosen candidate lies in a bin has the mean Σq and the variance Σq(1 − q), where q is what
-    all candidates of a row in that bin have together. No model and no assumption on availability is needed.
-    ``group`` says which of the rows belong together, if any do.
+    The number of rows whose chosen candidate lies in a bin has mean Σq and variance Σq(1 − q), where q is the total
+    probability of a row's candidates in that bin. This needs no model and no assumption on availability. ``group``
+    says which rows belong together, if any do.
     """
     if raw is None or raw.roles.distribution is None:
         return
@@ -55,9 +55,9 @@ def _far(ratio: float) -> bool:
 
 @dataclass(frozen=True)
 class _Bins:
-    """How many rows should have, give or take (a variance), and do have their chosen candidate in each bin.
+    """Per bin, the expected number of rows with their chosen candidate in it, its variance, and the actual number.
 
-    ``effect`` is how many rows of groups say as much as one that was drawn on its own (the design effect).
+    ``effect`` is the design effect: how many rows of groups carry as much information as one independent row.
     """
 
     expected: FloatArray
@@ -88,7 +88,7 @@ def _bins(raw: RawLog, rows: AnyArray, group: IntArray | None) -> _Bins:
 
 
 def availability(raw: RawLog | None, rows: AnyArray, labels: Labels) -> FloatArray | None:
-    """Return the share of rows in which each class was a candidate, where the log says so."""
+    """Return the share of rows in which each class was a candidate, if the log has candidates."""
     if raw is None or raw.roles.candidates is None:
         return None
     column = raw.table.column(raw.roles.candidates)
@@ -105,7 +105,7 @@ def availability(raw: RawLog | None, rows: AnyArray, labels: Labels) -> FloatArr
 
 
 def _numbers(labels: Labels) -> dict[str, int]:
-    """Return the number of each label by how it is written, as itself and as the reader writes candidates."""
+    """Return the number of each label, keyed by the label itself and by the reader's spelling of candidates."""
     import pyarrow as pa
 
     number = {str(label): code for code, label in enumerate(labels)}

@@ -23,11 +23,11 @@ OUT_OF_TIME = "Hold out the latest rows instead of random ones (--out-of-time), 
 
 
 def drift(facts: Facts) -> Iterator[Finding]:
-    """Say what time the log covers, and whether the logging policy or the loss changed.
+    """Report the time that the log covers, and whether the logging policy or the loss changed.
 
-    Propensities keep estimates right when the logging policy changes; but what is imitated or held out is then a
-    mixture of policies, and contexts or losses that drift will go on to do so. Of rows that are not independent, one
-    of each group and period counts; that those of a group in several periods are alike makes periods differ less.
+    Propensities keep estimates right when the logging policy changes. But imitated or held-out behaviour is then a
+    mixture of policies, and contexts or losses that drift may drift further. If rows are not independent, one row per
+    group and period counts; similar rows of a group in several periods make periods differ less.
     """
     time = facts.log.time
     if time is None:
@@ -52,7 +52,7 @@ def drift(facts: Facts) -> Iterator[Finding]:
 
 
 def _counting(facts: Facts) -> str:
-    """Say which rows were compared, where not all of them were."""
+    """Describe which rows were compared, if not all."""
     return "" if facts.group is None else ", counting one row of each group and period"
 
 
@@ -69,7 +69,7 @@ def _span(low: float, high: float) -> str:
 
 
 def _periods(time: FloatArray) -> IntArray:
-    """Return the period of each row: ten of equally many rows."""
+    """Return the period of each row: ten periods with equally many rows."""
     rank = np.empty(len(time), dtype=np.int64)
     rank[np.argsort(time, kind="stable")] = np.arange(len(time))
     return rank * PERIODS // len(time)
@@ -96,8 +96,8 @@ def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
 def _class_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
     """Return (total variation between both halves beyond chance, p-value of a χ² test over all periods, in words).
 
-    Over all rows, or in the part of the contexts where it is largest: a policy may change for some one way and for
-    others the other way, so that nothing is seen of it over all.
+    Over all rows, or in the part of the contexts where the shift is largest: a policy may change in opposite ways for
+    different contexts, so that the shifts cancel overall.
     """
     looks = 1 + len(facts.slices)
     code = facts.code[rows]
@@ -128,7 +128,7 @@ def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, fl
 
 
 def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
-    """Return the same for the label whose share moved most clearly; the p-value is for as many looks as labels."""
+    """Return the same for the label whose share moved most clearly; the p-value is corrected for all labels."""
     sizes = np.bincount(period, minlength=PERIODS)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     indicators = facts.log.structure.indicators(facts.log.y[rows[np.argsort(period, kind="stable")]])
@@ -156,7 +156,7 @@ def _independence(table: FloatArray) -> float:
 
 
 def _mean_shift(values: FloatArray, period: IntArray) -> tuple[float, float]:
-    """Return (how far the mean moved from the first to the second half, p-value that it is the same in all periods)."""
+    """Return (shift of the mean from the first to the second half, p-value that it is the same in all periods)."""
     counts = np.bincount(period)
     means = np.bincount(period, values) / counts
     variances = np.bincount(period, (values - means[period]) ** 2) / counts

@@ -1,4 +1,4 @@
-"""What several checks of a log need, computed once: which rows share a context, and which output each row has."""
+"""Facts that several checks share, computed once: which rows share a context, and the output of each row."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ SLICES = 8  # parts of the contexts on which the propensities are checked again
 
 @dataclass(frozen=True)
 class Facts:
-    """A log of sound rows and what was found out about it.
+    """A log of sound rows and facts about it.
 
-    ``place`` names a row; ``available`` is the share of rows in which each class could have been chosen, where the log
-    says so.
+    ``place`` names a row; ``available`` is the share of rows in which each class could have been chosen, if the log
+    has candidates.
     """
 
     log: BanditLog
@@ -33,10 +33,10 @@ class Facts:
 
     @cached_property
     def fingerprint(self) -> AnyArray:
-        """A number for each row of X: equal contexts have equal ones, others differ.
+        """A hash per row of X: equal contexts have equal hashes, others differ.
 
-        Hashes of all features that are not 0 are added up, modulo 2⁶⁴: unlike in a sum of the features themselves, a
-        small one counts as much as a large one beside it.
+        It sums the hashes of all non-zero features modulo 2⁶⁴. Unlike in a sum of the features themselves, small
+        features count as much as large ones.
         """
         return fingerprints(self.log.X)
 
@@ -68,7 +68,7 @@ class Facts:
 
     @property
     def n_outputs(self) -> int | None:
-        """How many outputs there could be; None if they are too many to count."""
+        """The number of possible outputs; None if there are too many to count."""
         count = self.log.structure.n_outputs
         return count if self.one_each or count <= FEW_SETS else None
 
@@ -80,7 +80,7 @@ class Facts:
 
     @property
     def has_propensities(self) -> bool:
-        """Whether the log has any."""
+        """Whether the log has propensities."""
         return self.log.propensities != "missing"
 
     @cached_property
@@ -96,20 +96,20 @@ class Facts:
 
     @cached_property
     def group(self) -> IntArray | None:
-        """Which group each row belongs to; None if there are none, or of one row each: then rows are independent."""
+        """The group of each row; None if there are no groups, or groups of one row each: rows are independent then."""
         if self.log.group is None:
             return None
         return self.units if int(self.units.max()) + 1 < len(self.units) else None
 
     @cached_property
     def slices(self) -> list[BoolArray]:
-        """Parts of the rows, by halves of a few features: they depend on the contexts alone, not on what was chosen."""
+        """Parts of the rows, split at a few features: they depend on the contexts alone, not on the decisions."""
         halves = _halves(self.log.X)
         return [half[self.log.context] for half in halves if 0 < int(half.sum()) < len(half)]
 
 
 def _halves(X: Matrix) -> list[BoolArray]:
-    """Return for the columns that cut the contexts most evenly which contexts are on one side."""
+    """Return which contexts are on one side, for the columns that split the contexts most evenly."""
     n, d = X.shape
     if is_sparse(X):
         number, counts = _occurring(X)
@@ -120,7 +120,7 @@ def _halves(X: Matrix) -> list[BoolArray]:
 
 
 def _occurring(X: Matrix) -> tuple[IntArray, IntArray]:
-    """Return the columns of a sparse X that occur, and how often; there may be far more than have room in memory."""
+    """Return the columns that occur in a sparse X and their counts; X may have more columns than fit in memory."""
     d = X.shape[1]
     if d > max(FEW_COLUMNS, X.nnz):
         number, counts = np.unique(X.indices, return_counts=True)
@@ -134,7 +134,7 @@ def _occurring(X: Matrix) -> tuple[IntArray, IntArray]:
 
 
 def _present(X: Matrix, column: int) -> BoolArray:
-    """Return which rows of a sparse X are not 0 in a column; scipy would make room for every column there is."""
+    """Return which rows of a sparse X are not 0 in a column; scipy would allocate space for every column."""
     entries = np.flatnonzero(X.indices == column)
     entries = entries[X.data[entries] != 0.0]
     present = np.zeros(X.shape[0], dtype=bool)
@@ -146,9 +146,9 @@ def _present(X: Matrix, column: int) -> BoolArray:
 
 
 def fingerprints(X: Matrix) -> AnyArray:
-    """Return a number for each row that is equal where all features are, and hardly ever otherwise.
+    """Return a hash per row: equal if all features are equal, and hardly ever otherwise.
 
-    A dense row has the same one as a sparse one with its features.
+    Dense and sparse rows with the same features have the same hash.
     """
     n, d = X.shape
     key = np.zeros(n, dtype=np.uint64)
@@ -171,7 +171,7 @@ def fingerprints(X: Matrix) -> AnyArray:
 
 
 def _row_blocks(starts: IntArray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that have about BLOCK entries together."""
+    """Yield ranges of rows with about BLOCK entries in total."""
     begin, n = 0, len(starts) - 1
     while begin < n:
         end = min(n, max(begin + 1, int(np.searchsorted(starts, starts[begin] + BLOCK, side="right")) - 1))
@@ -180,7 +180,7 @@ def _row_blocks(starts: IntArray) -> Iterator[tuple[int, int]]:
 
 
 def _entry_keys(columns: AnyArray, values: FloatArray) -> AnyArray:
-    """Return a hash of each feature and its column; 0 for one that is 0, as if it were not there."""
+    """Return a hash of each feature and its column; 0 for a feature of 0."""
     return np.asarray(mixed([columns, values]) * (values != 0.0))
 
 
@@ -190,7 +190,7 @@ def numbered(values: AnyArray) -> IntArray:
 
 
 def mixed(columns: Sequence[AnyArray]) -> AnyArray:
-    """Return one number a row that is equal where all columns are, and hardly ever otherwise."""
+    """Return one number per row: equal if all columns are equal, and hardly ever otherwise."""
     key = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         key = (key ^ _bits(column)) * ODD

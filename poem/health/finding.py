@@ -1,4 +1,4 @@
-"""What an inspection found: findings, a verdict with its reasons, and both as text for a terminal or as data."""
+"""The result of an inspection: findings and a verdict with reasons, as text for a terminal or as data."""
 
 import json
 import math
@@ -35,7 +35,7 @@ SUMMARIES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Finding:
     text : str
         What was found, in words.
     advice : str
-        What to do about it; empty where nothing needs doing.
+        What to do about it; empty if there is nothing to do.
     """
 
     topic: Topic
@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """What was found and what to do, in whole sentences."""
+        """The finding and its advice, in whole sentences."""
         found = self.text[:1].upper() + self.text[1:] + "."
         return f"{found} {self.advice}".rstrip()
 
@@ -73,7 +73,7 @@ class Health:
     name : str
         Where the log comes from.
     findings : tuple of Finding
-        All that was looked at, by topic.
+        The results of all checks, by topic.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Health:
 
     @property
     def problems(self) -> list[Finding]:
-        """The findings that speak against the log, worst first."""
+        """The findings that count against the log, worst first."""
         against = [finding for finding in self.findings if finding.verdict != "fit"]
         return sorted(against, key=lambda finding: -VERDICTS.index(finding.verdict))
 
@@ -96,11 +96,11 @@ class Health:
         return [finding.reason for finding in self.problems]
 
     def of(self, name: str) -> Finding | None:
-        """Return the finding of a name, if there is one."""
+        """Return the finding with this name, if there is one."""
         return next((finding for finding in self.findings if finding.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that JSON can hold; what is not finite is None."""
+        """Return plain data for JSON, with None for numbers that are not finite."""
         findings = [asdict(finding) | {"value": finite(finding.value)} for finding in self.findings]
         return {"log": self.name, "verdict": self.verdict, "reasons": self.reasons, "findings": findings}
 
@@ -132,7 +132,7 @@ def _wrapped(first: str, rest: str, text: str) -> list[str]:
 
 
 def finite(value: float | None) -> float | None:
-    """Return a number as JSON can hold it."""
+    """Return a number for JSON: None if it is not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -140,7 +140,7 @@ def finite(value: float | None) -> float | None:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, with few digits."""
+    """Return a share as a percentage with few digits."""
     size = abs(100.0 * share)
     if 0.0 < size < 0.01:
         return f"<{SPACE}0.01{SPACE}%"
@@ -167,5 +167,5 @@ def listed(names: Iterable[Any], most: int = 4) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many characters."""
+    """Return a text of at most this many characters."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"

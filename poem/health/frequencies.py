@@ -1,8 +1,8 @@
-"""Are outputs as frequent as their propensities say, in contexts that were seen many times?
+"""Do outputs occur as often as their propensities say, in contexts that were seen many times?
 
-An output that was chosen in a context was possible there: where :mod:`poem.health.propensities` cannot tell outputs
-that were not available from propensities that are too high, this can. It also works for label sets, which are too
-many for the other checks.
+An output that was chosen in a context was possible there. So this check can tell unavailable outputs from propensities
+that are too high, which :mod:`poem.health.propensities` cannot. It also works for label sets, which are too many for
+the other checks.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,13 @@ CHECK = (
 
 
 def repeated_contexts(facts: Facts) -> Iterator[Finding]:
-    """Compare, where a context was seen often, how frequent an output is with its propensity (a χ² test).
+    """Compare the frequency of outputs with their propensities in contexts that were seen often (a χ² test).
 
-    In n rows of one context Σ 1/p over the rows of an output has the mean n and the variance n·(1/p − 1). Only cells
-    that should have five rows count: that is known from p alone, not from what was drawn. It is, as long as the
-    propensity is the same each time; a logging policy that changes, or knows more than the context, cannot be
-    compared like that: rows of a very small p that should have been there are missing, and with them their weight.
-    Of rows that are not independent, one of each group counts: a group may have gone through many contexts with one
-    decision, so that no context says anything that the others do not.
+    In n rows of one context, Σ 1/p over the rows of an output has mean n and variance n·(1/p − 1). Only cells with at
+    least five expected rows count. The expected number depends on p alone, not on the draws, as long as the propensity
+    is the same each time. If the logging policy changes, or knows more than the context, the comparison fails: rows
+    with a very small p are missing, and with them their weight. If rows are not independent, one row per group counts:
+    a group may have kept one decision through many contexts, so that these contexts all say the same.
     """
     rows = np.arange(len(facts.log)) if facts.group is None else one_of_each(facts.group)
     seen = np.bincount(facts.context[rows], minlength=facts.n_contexts)
@@ -57,12 +56,12 @@ def repeated_contexts(facts: Facts) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells of context and output: how many can be compared, Pearson's χ² and how many rows they should have.
+    """Cells of context and output: how many can be compared, Pearson's χ², and the expected numbers of rows.
 
-    Rows that are not in one cell of a context are in another: with the share p of a cell (N − np)²/np has the mean
-    1 − p. These add up to ``freedom``; where all outputs of a context are there, to one less than there are. Where
-    some are missing, χ² varies a little less than with so many degrees of freedom, and raises no alarm by that.
-    ``changing`` is the share of the rows whose propensity is not that of their cell.
+    A row that is not in one cell of a context is in another, so (N − np)²/np of a cell with share p has mean 1 − p.
+    These means sum to ``freedom``; if all outputs of a context are present, to their number minus one. If some are
+    missing, χ² varies a little less than with that many degrees of freedom, which causes no false alarm. ``changing``
+    is the share of rows whose propensity differs from that of their cell.
     """
 
     count: int
@@ -88,7 +87,7 @@ class _Cells:
 
     @property
     def p_value(self) -> float:
-        """How often right propensities look as wrong as that."""
+        """How often right propensities look at least this wrong."""
         return float(special.chdtrc(self.freedom, self.squares))
 
 

@@ -1,7 +1,7 @@
-"""Rows of one group are not independent: how far chance reaches is then told by groups, not by rows.
+"""Rows of one group are not independent: groups, not rows, determine the size of random errors.
 
-A decision that is kept for a user shows in all of that user's rows. Sums over many such rows go astray much farther
-than sums over as many rows that were drawn one by one; what groups add up to shows how far.
+A decision that is kept for a user shows in all of that user's rows. Sums over such rows vary much more than sums over
+as many independent rows; the sums per group show how much.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ SMALLEST = 1e-300  # a probability that still has a normal quantile
 
 
 def one_of_each(number: IntArray) -> IntArray:
-    """Return one row of each number, in order: rows of different groups that are independent.
+    """Return one row of each number, in order: independent rows of different groups.
 
-    Rows are taken at random: the first ones of a log that is sorted by output would depend on what was chosen.
+    Rows are drawn at random: the first rows of a log that is sorted by output would depend on the decisions.
     """
     order = np.random.default_rng(0).permutation(len(number))
     return np.sort(order[np.unique(number[order], return_index=True)[1]])
@@ -27,8 +27,8 @@ def one_of_each(number: IntArray) -> IntArray:
 def as_normal(t: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return normal deviates as unlikely as deviates in standard errors that were estimated from groups.
 
-    Few groups, or a few large ones among many, give a poor standard error: so many degrees of freedom as there are
-    groups of equal size that would give as good a one (Satterthwaite).
+    Few groups, or a few large ones among many, give a poor standard error. The degrees of freedom are the number of
+    equal groups that would give one as good (Satterthwaite).
     """
     squares = sizes * sizes
     freedom = float(squares.sum()) ** 2 / max(float(squares @ squares), SMALLEST) - 1.0
@@ -40,7 +40,7 @@ def as_normal(t: FloatArray, sizes: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The rows of a log by group, and by group and output: ``pair`` is that of each row."""
+    """The rows of a log by group, and by pair of group and output: ``pair`` is the pair of each row."""
 
     group: IntArray
     pair: IntArray
@@ -56,14 +56,14 @@ class Pairs:
         return Pairs(group, pair, group_of, code_of)
 
     def sizes(self, inside: FloatArray) -> FloatArray:
-        """Return how many rows each group has inside a part of the log."""
+        """Return the number of rows of each group within a part of the log."""
         return np.bincount(self.group, inside).astype(np.float64)
 
     def variance(self, values: FloatArray, inside: FloatArray, mean: FloatArray, due: FloatArray) -> FloatArray:
         """Return the variance of the mean of the values of each output over a part of the rows; see inverse_means.
 
-        It is Σ(T − m·N)²/n², where T is what a group of N rows adds up to; or, were the mean m as it should be, what
-        ΣT² is when it grows with it. Outputs that a group has no row of count by N alone.
+        It is the larger of Σ(T − m·N)²/n², where T is the sum over a group of N rows, and its value if the mean m were
+        as expected, with ΣT² in proportion to the mean. An output without rows in a group enters by N alone.
         """
         added, sizes, k = np.bincount(self.pair, values), self.sizes(inside), len(due)
         second = np.bincount(self.code_of, added * added, minlength=k)

@@ -23,17 +23,17 @@ def inspect(
     missing: bool = False,
     encoding: Mapping[str, Any] | None = None,
 ) -> Health:
-    """Look at a log and say whether it is fit for learning.
+    """Check whether a log is fit for learning.
 
-    What is wrong with its content is never an error here but a finding, with the number of rows and the place of the
-    first one; all further checks are then made on the other rows.
+    Bad content is never an error here but a finding, with the number of rows and the place of the first one. All
+    further checks use the other rows.
 
     Parameters
     ----------
     source : RawLog or BanditLog
-        A log as it was read, nothing checked yet; or one that was, of which some checks are made already.
+        A raw log, not checked yet; or a checked one, for which some checks are done already.
     features, labels, missing, encoding
-        As of :func:`poem.readers.checked.log_of`; of no use for a BanditLog.
+        As in :func:`poem.readers.checked.log_of`; unused for a BanditLog.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def inspect(
     Raises
     ------
     ReadError
-        For a source that cannot be looked at: no rows, no column of outputs, or none of losses.
+        If the source has no rows, no column of outputs, or no column of losses.
     """
     if isinstance(source, BanditLog):
         return _health("the log", SoundLog(source, np.arange(len(source)), []), len(source))

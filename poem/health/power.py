@@ -1,4 +1,4 @@
-"""What can be learnt from a log: the clip and λ* that it suggests, and the smallest improvement that it can show."""
+"""What a log can teach: the suggested clip and λ*, and the smallest improvement that it can show."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ WORTH = 0.1  # an improvement that people hope for, of the mean or of a standard
 
 
 def learning(facts: Facts) -> Iterator[Finding]:
-    """Say how learning would be set up, and what improvement could be told from noise."""
+    """Report the settings for learning, and the smallest improvement that stands out from noise."""
     try:
         check_learnable(facts.log)
         calibration = calibrate(facts.log, IPS())
@@ -36,7 +36,7 @@ def learning(facts: Facts) -> Iterator[Finding]:
 
 
 def _effective_rows(facts: Facts) -> Finding:
-    """Say how many rows speak for a policy that knows nothing: the fewer, the less was explored."""
+    """Report the effective rows of a uniform policy: the fewer, the less was explored."""
     n, effective = len(facts.log), effective_number(facts.inverse)
     text = f"{effective:,.0f} of {n:,} rows count for a policy that chooses uniformly (effective sample size)"
     verdict: Verdict = "fit" if effective >= FEW_EFFECTIVE else "with care"
@@ -62,7 +62,7 @@ def _power(facts: Facts) -> Finding:
 
 @dataclass(frozen=True)
 class Scale:
-    """What improvements are compared with: the mean where all losses have one sign, else the standard deviation."""
+    """The scale of improvements: the mean if all losses have one sign, otherwise the standard deviation."""
 
     size: float
     is_mean: bool
@@ -87,18 +87,18 @@ def _rows_needed(facts: Facts, far: float, scale: Scale) -> str:
 
 
 def error_of_logged(facts: Facts) -> float:
-    """Return the standard error of the mean loss of the log itself: every estimate is at least as uncertain."""
+    """Return the standard error of the logged mean loss; every estimate is at least as uncertain."""
     return standard_error(Terms(facts.log.loss).by_unit(facts.units).shares())
 
 
 def error_of_others(facts: Facts) -> float:
-    """Return the standard error of SNIPS for policies that decide otherwise than the log.
+    """Return the standard error of SNIPS for policies that decide differently from the log.
 
-    For classes the mean over all policies that always choose one output in a context, drawn at random: such a policy
-    gives a row the weight 1/p with the probability 1/K and 0 else, and its error is
-    √(Σ (1/K)·((δ − μ)/p)²)/Σ 1/(K·p). Rows of one unit with one output are weighted together, or not at all.
-    For label sets a policy twice as sharp as the logging one, h ∝ p²: its weights are p itself, up to a
-    constant of each context that is taken to be one.
+    For classes, this is the mean over all policies that always choose one random output per context. Such a policy
+    gives a row the weight 1/p with probability 1/K and 0 otherwise, so its error is
+    √(Σ (1/K)·((δ − μ)/p)²)/Σ 1/(K·p). Rows of one unit with the same output get a weight together, or none.
+    For label sets, it is for a policy twice as sharp as the logging policy, h ∝ p². Its weights are p itself, up to a
+    constant per context that is taken to be one.
     """
     log = facts.log
     if not facts.one_each:
@@ -111,7 +111,7 @@ def error_of_others(facts: Facts) -> float:
 
 
 def _added(facts: Facts, values: FloatArray) -> FloatArray:
-    """Add up what rows of one unit and output have."""
+    """Sum values over rows with the same unit and output."""
     if int(facts.units.max()) + 1 == len(values):
         return values
     return np.bincount(numbered(mixed([facts.units, facts.code])), values).astype(np.float64)

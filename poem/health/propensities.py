@@ -1,10 +1,10 @@
-"""Are the propensities what they should be? What they look like, and identities that hold only for right ones.
+"""Are the propensities right? Their distribution, and identities that only right propensities satisfy.
 
-Whatever the contexts are, 1[y = a]/p has the mean 1 over the rows of a log if p is the probability with which y
-was chosen and the output a could be chosen everywhere; the mean of 1/p is then the number of outputs. Where a was
-not possible in some contexts, or next to never tried, the mean of 1[y = a]/p is below 1. It is never above 1, in no
-part of the contexts, unless propensities are wrong. So what is too high is evidence, and what is too low is a lack of
-support.
+Whatever the contexts are, 1[y = a]/p has mean 1 over the rows of a log if p is the probability with which y was chosen
+and the output a could be chosen everywhere; the mean of 1/p is then the number of outputs. If a was impossible in some
+contexts, or hardly ever tried, the mean of 1[y = a]/p is below 1. It is never above 1, in any part of the contexts,
+unless propensities are wrong. So a mean that is too high is evidence against the propensities, and one that is too low
+shows a lack of support.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ ROWS_OF_SET = 30  # … if they have as many rows
 
 
 def propensities(facts: Facts) -> Iterator[Finding]:
-    """Say what the propensities look like, and whether they can be right."""
+    """Report the distribution of the propensities, and whether they can be right."""
     if not facts.has_propensities:
         return
     yield from _range(facts)
@@ -63,7 +63,7 @@ def _range(facts: Facts) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Means:
-    """For some outputs the mean of 1[y = a]/p, what it should be, and how many standard errors it is off."""
+    """For some outputs: the mean of 1[y = a]/p, its expected value, and the difference in standard errors."""
 
     outputs: IntArray
     mean: FloatArray
@@ -74,11 +74,11 @@ class Means:
 def inverse_means(
     inverse: FloatArray, code: IntArray, due: FloatArray, part: BoolArray | None = None, pairs: Pairs | None = None
 ) -> Means:
-    """Return the means of 1[y = a]/p over some rows for each output that occurs, and their distance from ``due``.
+    """Return the mean of 1[y = a]/p over some rows for each output that occurs, and its distance from ``due``.
 
-    The variance of a mean is taken as the larger of what the rows show and of what they would show were the mean as
-    it should be, E[1/p] − 1: neither heavy rows that are there by chance nor rows that are absent raise an alarm.
-    Where ``pairs`` say which rows belong together, it is at least what their sums show.
+    The variance of a mean is the larger of the observed variance and the expected one, E[1/p] − 1, so neither heavy
+    rows nor missing rows raise a false alarm by chance. If ``pairs`` say which rows belong together, it is at least the
+    variance of their sums.
     """
     chosen = inverse if part is None else np.where(part, inverse, 0.0)
     n = len(inverse) if part is None else int(part.sum())
@@ -99,13 +99,13 @@ def inverse_means(
 
 
 def threshold(checks: int) -> float:
-    """Return how many standard errors are too many, if so many means are looked at (Bonferroni)."""
+    """Return the critical number of standard errors for this many means (Bonferroni)."""
     return max(LEAST_Z, float(-special.ndtri(ALARMS / max(1, checks))))
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The outputs that are checked one by one: all classes, and of label sets the commonest.
+    """The outputs that are checked one by one: all classes, or the commonest label sets.
 
     ``code`` says which of them each row has, ``inverse`` is 1/p (0 in rows of other outputs), ``due`` what the mean of
     1[y = a]/p should be, and ``names`` their codes in the log. ``pairs`` say which rows belong together, if any do.
@@ -138,7 +138,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class TooHigh:
-    """The output whose mean of 1[y = a]/p is most clearly above 1, how many others are, and whether in a part only."""
+    """The output whose mean of 1[y = a]/p is most clearly above 1, the number of such outputs, and where."""
 
     output: int
     mean: float
@@ -164,7 +164,7 @@ def _identities(facts: Facts) -> Iterator[Finding]:
 
 
 def _too_high(facts: Facts, checked: Checked, overall: Means, limit: float) -> TooHigh | None:
-    """Return what is too high, over all rows or in a part of the contexts, where availability can only make it less."""
+    """Return what is too high, over all rows or in a part of the contexts; availability can only lower it."""
     wrong: dict[int, TooHigh] = {}
     bound = np.ones(len(checked.due))
     for part in (None, *facts.slices):
@@ -192,7 +192,7 @@ def _wrong(facts: Facts, checked: Checked, high: TooHigh) -> Finding:
 
 
 def _total(facts: Facts, checked: int) -> Finding:
-    """Say what 1/p is in the mean: the number of outputs, if all of them were possible everywhere."""
+    """Report the mean of 1/p: the number of outputs, if all of them were possible everywhere."""
     if facts.n_outputs is None:
         text = (
             f"the mean of 1/p is not above 1 for any of the {checked} commonest label sets: nothing speaks against them"
@@ -211,7 +211,7 @@ def _total(facts: Facts, checked: int) -> Finding:
 
 
 def _mean_inverse(facts: Facts, due: float) -> tuple[float, float]:
-    """Return the mean of 1/p, and how many standard errors it is off."""
+    """Return the mean of 1/p, and its distance from the expected value in standard errors."""
     inverse, n = facts.inverse, len(facts.inverse)
     mean = float(inverse.mean())
     variance = max(float(inverse.var()), due * float(inverse @ inverse) / float(inverse.sum()) - due * due, 1e-12) / n
@@ -223,7 +223,7 @@ def _mean_inverse(facts: Facts, due: float) -> tuple[float, float]:
 
 
 def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iterator[Finding]:
-    """Say how many outputs were possible, and which have too little weight: next to never tried in some contexts.
+    """Report how many outputs were possible, and which were hardly ever tried in some contexts.
 
     E[1/p | x] is the number of outputs that the logging policy may choose in x.
     """

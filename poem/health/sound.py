@@ -20,18 +20,18 @@ from poem.structures import Labels
 
 @dataclass(frozen=True)
 class SoundLog:
-    """What is left to inspect.
+    """The sound rows of a raw log, and what is wrong with the others.
 
     Attributes
     ----------
     log : BanditLog or None
         The sound rows; None if there are none.
     rows : (n,) array
-        Where they stand in the table.
+        Their positions in the table.
     findings : list of Finding
         What is wrong with the others.
     raw : RawLog or None
-        The table they come from, with the units that its propensities turned out to have.
+        The table they come from, with the detected units of its propensities.
     """
 
     log: BanditLog | None
@@ -43,7 +43,7 @@ class SoundLog:
 def sound_log(
     raw: RawLog, features: Features | None, labels: Labels | None, missing: bool, encoding: Mapping[str, Any]
 ) -> SoundLog:
-    """Return the log of all rows that can be used, and what is wrong with the others."""
+    """Return the log of all usable rows, and what is wrong with the others."""
     if raw.table.num_rows == 0:
         raise ReadError(f"{raw.origin.name} has no rows, only column names. Pass a log with at least one decision.")
     check_roles(raw, missing=True)
@@ -75,7 +75,7 @@ def _built(
 
 
 def _patched(sound: Sound, good: int) -> Table:
-    """Return the table with broken values overwritten by those of a sound row; such rows are dropped afterwards.
+    """Return the table with broken values replaced by those of a sound row; such rows are dropped afterwards.
 
     Rows are not filtered here: in a log that stores each context once, a broken row may hold the features of others.
     """

@@ -1,4 +1,4 @@
-"""Where was nothing else tried? Rows with a propensity of 1 or nearly 1, and the region of the contexts they are in."""
+"""Where was nothing else tried? Rows with a propensity of 1 or nearly 1, and their region of the contexts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ BETTER = 0.05  # by how much a second condition must improve on one
 
 
 def support(facts: Facts) -> Iterator[Finding]:
-    """Say how much of the log is no choice at all, and where: nothing else was tried there."""
+    """Report how many rows were no real choice, and where: nothing else was tried there."""
     if not facts.has_propensities:
         return
     log_p = facts.log.log_propensity
@@ -62,7 +62,7 @@ def _unexplored(facts: Facts, certain: BoolArray, sure: BoolArray) -> Finding:
 
 @dataclass(frozen=True)
 class _Condition:
-    """Rows on one side of a threshold of a feature, and how well these are the wanted ones (F1)."""
+    """A threshold on a feature, and how well one side of it matches the wanted rows (F1)."""
 
     column: int
     threshold: float
@@ -70,12 +70,12 @@ class _Condition:
     score: float
 
     def holds(self, values: FloatArray) -> BoolArray:
-        """Tell on which rows the condition holds."""
+        """Return on which rows the condition holds."""
         return np.asarray(values > self.threshold if self.above else values <= self.threshold)
 
 
 def _where(log: BanditLog, sure: BoolArray) -> str:
-    """Describe the rows by one or two features, if these tell them from the others."""
+    """Describe the rows by one or two features, if these separate them from the others."""
     rows = np.arange(len(log))
     if len(rows) > SAMPLE:
         rows = np.sort(np.random.default_rng(0).permutation(len(rows))[:SAMPLE])
@@ -109,7 +109,7 @@ def _columns(log: BanditLog, rows: IntArray, wanted: BoolArray) -> tuple[IntArra
 
 
 def _region(values: FloatArray, wanted: BoolArray) -> Sequence[_Condition]:
-    """Return the best condition, or the best and one more among the rows where it holds if that helps."""
+    """Return the best condition, and a second one among the rows where it holds if that helps."""
     total = int(wanted.sum())
     firsts = sorted(_conditions(values, wanted, total), key=lambda one: -one.score)
     if not firsts:

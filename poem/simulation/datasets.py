@@ -20,7 +20,7 @@ SUFFIXES = (".svm.bz2", ".svm.gz", ".svm", ".bz2", "")
 
 @dataclass(frozen=True)
 class Dataset:
-    """Labelled data, split as it was published; ``version`` says which data it is, for every table made from it."""
+    """Labelled data with its published split; ``version`` names the data in every table made from it."""
 
     name: str
     version: str
@@ -36,7 +36,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class _Version:
-    """One published form of a data set; what is read must have these sizes."""
+    """One published form of a data set; the data read must have these sizes."""
 
     stem: str
     text: str
@@ -80,12 +80,12 @@ def load_dataset(
     Parameters
     ----------
     name : str
-        A name, or the path of a training file; labels are then numbered from 0 and features from 1.
+        A name, or the path of a training file, with labels numbered from 0 and features from 1.
     folder : path, optional
-        Where to look first; the environment variable ``POEM_DATA`` by default. Then the cache is tried
+        Where to look first; the environment variable ``POEM_DATA`` by default. poem then tries the cache
         (``POEM_CACHE``, or poem's folder in the user's cache), and then the set's public home.
     test : str, optional
-        The path of the test file that belongs to a training file.
+        The path of the test file for a training file.
     progress : bool
         Show downloads on stderr.
     """

@@ -25,7 +25,7 @@ def simulate(
     loss: Loss = "hamming",
     rng: Generator | int,
 ) -> BanditLog:
-    """Let a policy act on labelled data and log what it did.
+    """Simulate the log of a policy on labelled data.
 
     Parameters
     ----------
@@ -33,10 +33,10 @@ def simulate(
         Contexts and their true outputs.
     logging_policy : Policy, with or without a floor
     replay : int
-        How often each context is seen.
+        Number of passes over the contexts.
     loss : "hamming", "zero-one", "f1" or function
         The number of wrong labels (0/1 for classes), 1 if anything is wrong, 1 − F1 of the label set, or any
-        function of (true codes, chosen codes) that returns one loss a row: learning needs no gradient of it.
+        function of (true codes, chosen codes) that returns one loss per row. It need not be differentiable.
     rng : Generator or int
     """
     if replay < 1:
