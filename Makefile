@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --config-settings editable_mode=
 help:
 	@echo "make demo   install poem into $(VENV) and run its demo (about a minute)"
 	@echo "make test   install the dev tools and run ruff, mypy, the import contract and pytest"
-	@echo "make bench  install the benchmark tools and print every figure of the README"
+	@echo "make bench  install the benchmark tools and print every figure in docs/speed.md"
 	@echo "make clean  remove $(VENV) and caches"
 
 $(BIN)/python:

@@ -1,1 +1,1 @@
-"""What the README's figures come from; ``python -m benchmarks`` prints them all."""
+"""The source of the figures in docs/speed.md; ``python -m benchmarks`` prints them all."""
