@@ -1,7 +1,7 @@
-"""What an output structure must offer: the seam between weights and estimators, and all that is known about y.
+"""The interface of output structures: the seam between weights and estimators, and everything known about y.
 
-Shapes, once for all methods: m contexts have ``scores`` (m, k), one column for each weight column.
-The n logged rows stand in the order of their contexts: rows ``starts[c]`` to ``starts[c + 1]`` of
+Shapes in all methods: m contexts have ``scores`` (m, k), one column per weight column.
+The n logged rows are in the order of their contexts: rows ``starts[c]`` to ``starts[c + 1]`` of
 ``y`` belong to context c, so ``starts`` is (m + 1,) and ``starts[m] == n``.
 """
 
@@ -21,7 +21,7 @@ class Structure(ABC):
     """A space of outputs y and the exponential family h(y|x) ∝ exp(w·φ(x, y)) over it.
 
     Final classes are frozen dataclasses of numbers, with the kernels in the same file. Labels, which name the score
-    columns, belong to logs and policies; the methods that need them are given them.
+    columns, belong to logs and policies; methods that need them take them as an argument.
     """
 
     name: ClassVar[str]
@@ -38,11 +38,11 @@ class Structure(ABC):
     @classmethod
     @abstractmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> Self:
-        """Return the structure of some codes; ``sizes`` are its other numbers, learnt from the codes if not given."""
+        """Return the structure of some codes; ``sizes`` are its other numbers, taken from the codes if not given."""
 
     @abstractmethod
     def decode(self, codes: AnyArray, labels: Labels) -> AnyArray:
-        """Return codes as what users call y."""
+        """Return codes as users' values of y."""
 
     @abstractmethod
     def check(self, codes: AnyArray) -> None:
@@ -50,15 +50,15 @@ class Structure(ABC):
 
     @abstractmethod
     def to_arrow(self, codes: AnyArray, labels: Any) -> Any:
-        """Return codes as an Arrow array, made of an Arrow array of the labels."""
+        """Return codes as an Arrow array, built from an Arrow array of the labels."""
 
     @abstractmethod
     def logged_columns(self, codes: AnyArray) -> Any:
-        """Return which score columns some codes tell about, as an index."""
+        """Return the score columns that some codes give information on, as an index."""
 
     @abstractmethod
     def unlogged(self, codes: AnyArray) -> tuple[BoolArray, BoolArray]:
-        """Return which columns (k,) are on in none of the codes, and which ones are never off though they could be."""
+        """Return which columns (k,) are never on in the codes, and which are never off though they could be."""
 
     @abstractmethod
     def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
@@ -69,21 +69,21 @@ class Structure(ABC):
         """Return codes as integers (n, j): equal rows are equal outputs."""
 
     def indicators(self, codes: AnyArray) -> Any:
-        """Return which score columns each output collects, (n, k), sparse or not."""
+        """Return which score columns each output selects, (n, k), sparse or dense."""
         return self.spread(np.ones(len(codes)), frozen(codes), frozen(np.arange(len(codes) + 1)))
 
     # ---- words and files --------------------------------------------------------------------
 
     @abstractmethod
     def describe(self) -> str:
-        """Say what an output is, such as "one of 3 classes"."""
+        """Describe an output, such as "one of 3 classes"."""
 
     @abstractmethod
     def phrase(self, code: Any, labels: Labels) -> str:
         """Return one output in words."""
 
     def to_data(self) -> dict[str, Any]:
-        """Return what :func:`structure_from_data` needs besides the number of scores."""
+        """Return plain data for :func:`structure_from_data`, without the number of scores."""
         return {"name": self.name, **{size: getattr(self, size) for size in self.sizes()}}
 
     @classmethod
@@ -101,7 +101,7 @@ class Structure(ABC):
     @property
     @abstractmethod
     def n_scores(self) -> int:
-        """The number k of score columns that a context has."""
+        """The number k of score columns per context."""
 
     @abstractmethod
     def log_prob(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
@@ -113,25 +113,25 @@ class Structure(ABC):
 
     @abstractmethod
     def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        """Return what each logged output collects of its context's scores, (n,): linear in the scores."""
+        """Return the sum of its context's scores that each logged output selects, (n,): linear in the scores."""
 
     @abstractmethod
     def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        """Return the transpose of :meth:`chosen` applied to one coefficient a row, (m, k)."""
+        """Return the transpose of :meth:`chosen` applied to one coefficient per row, (m, k)."""
 
     @abstractmethod
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
-        """Draw one output for each context."""
+        """Draw one output per context."""
 
     @abstractmethod
     def every(self, most: int) -> AnyArray | None:
-        """Return every output there is, None if there are more than ``most``."""
+        """Return all outputs, or None if there are more than ``most``."""
 
     def outputs(self, scores: FloatArray, rng: Generator, count: int) -> tuple[AnyArray, FloatArray, bool]:
         """Return outputs to sum over, (m·j, …) context by context, their weights (m, j), and whether sums are exact.
 
-        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most four times ``count``; else it
-        is an unbiased estimate by ``count`` samples, which take more time each.
+        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most four times ``count``.
+        Otherwise it is an unbiased estimate from ``count`` samples, which take more time each.
         """
         m, every = len(scores), self.every(4 * count)
         if every is None:
@@ -151,7 +151,7 @@ class Structure(ABC):
         """Return the probability of each label or class, (m, k)."""
 
     def expected(self, scores: FloatArray, values: FloatArray) -> FloatArray:
-        """Return E[what y collects of ``values`` (m, k)] for y ~ h(·|x), as :meth:`chosen` collects it, (m,)."""
+        """Return E[:meth:`chosen` of ``values`` (m, k) by y] for y ~ h(·|x), (m,)."""
         mean: FloatArray = np.einsum("ck,ck->c", self.marginals(scores), values)
         return mean
 
@@ -161,7 +161,7 @@ class Structure(ABC):
 
     @abstractmethod
     def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
-        """Return the structure's own loss of outputs against true ones, (m,)."""
+        """Return the structure's default loss of outputs against true ones, (m,)."""
 
     @abstractmethod
     def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
@@ -169,7 +169,7 @@ class Structure(ABC):
 
     @abstractmethod
     def variation(self, scores: FloatArray) -> float:
-        """Return how far h(·|x) moves with x: mean total variation from its average, at least."""
+        """Return how much h(·|x) varies with x: a lower bound on the mean total variation from its average."""
 
     @abstractmethod
     def constant_scores(self, y: AnyArray) -> FloatArray:

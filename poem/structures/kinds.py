@@ -1,4 +1,4 @@
-"""The kinds of outputs that there are, and which one some outputs are of."""
+"""The registry of output structures, and the choice of one for given outputs."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ def encoded(
     """Return ``(codes, labels, structure)`` of a user's outputs.
 
     ``wanted`` is a structure, its class, or its name, such as ``"subset"`` or ``"subset(3)"``. If it is None, a vector
-    holds classes and a matrix holds yes/no labels. True outputs need not be ``inside`` the space.
+    holds classes and a matrix holds yes/no labels. Pass ``inside=False`` for true outputs outside the space.
     """
     kind, sizes = _kind_of(y, wanted)
     codes, known = y if isinstance(y, Coded) else kind.encode(y, labels)
@@ -70,7 +70,7 @@ def _named(text: str) -> tuple[type[Structure], dict[str, int]]:
 
 
 def structure_from_data(data: Any, n_scores: int) -> Structure:
-    """Rebuild the structure that a file names: what :meth:`Structure.to_data` returned, or the name alone."""
+    """Rebuild a structure from a file: from the data of :meth:`Structure.to_data`, or from its name alone."""
     sizes = dict(data) if isinstance(data, dict) else {"name": data}
     name = sizes.pop("name", None)
     if name not in KINDS:

@@ -1,4 +1,4 @@
-"""What all kinds of outputs share: labels, which name the columns of scores."""
+"""Labels, which name the score columns of every structure."""
 
 from typing import Any, NamedTuple
 

@@ -16,7 +16,7 @@ from poem.structures.labels import Labels, check_labels, values_of
 
 @dataclass(frozen=True)
 class MultiClass(Structure):
-    """Exactly one of ``n_classes`` classes; its own loss is 0/1."""
+    """Exactly one of ``n_classes`` classes; the default loss is 0/1."""
 
     n_classes: int
     name: ClassVar[str] = "multiclass"
@@ -185,7 +185,7 @@ def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
 
 @inlined
 def _fill_unscaled(scores: FloatArray, highest: float, out: FloatArray) -> float:
-    """Fill ``out`` with e^(s − highest), in a loop of its own that can be vectorised, and return the sum."""
+    """Fill ``out`` with e^(s − highest) in a separate, vectorisable loop, and return the sum."""
     for k in range(scores.shape[0]):
         out[k] = exp_down(scores[k] - highest)
     return float(out.sum())

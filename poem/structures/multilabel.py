@@ -1,4 +1,4 @@
-"""Label sets: y is in {0, 1}^q and φ(x, y) = x ⊗ y, so that the labels are independent given x."""
+"""Label sets: y is in {0, 1}^q and φ(x, y) = x ⊗ y, so labels are independent given x."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ FACTORS = 512  # as many factors in [1, 2] can be multiplied before the logarith
 
 @dataclass(frozen=True)
 class MultiLabel(Sets):
-    """Any subset of ``n_labels`` labels; its own loss is the Hamming loss (wrong labels, a count)."""
+    """Any subset of ``n_labels`` labels; the default loss is the Hamming loss (the number of wrong labels)."""
 
     n_labels: int
     name: ClassVar[str] = "multilabel"
@@ -81,7 +81,7 @@ class MultiLabel(Sets):
 
 @inlined
 def _fill_small(scores: FloatArray, small: FloatArray) -> None:
-    """Fill ``small`` with e^−|s|, in a loop of its own that can be vectorised."""
+    """Fill ``small`` with e^−|s| in a separate, vectorisable loop."""
     for label in range(scores.shape[0]):
         small[label] = exp_down(-abs(scores[label]))
 

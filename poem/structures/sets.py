@@ -1,4 +1,4 @@
-"""Sets as 0/1 matrices: what the structures share whose outputs are sets of labels."""
+"""Sets as 0/1 matrices: shared code of the structures whose outputs are sets."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 h(y|x) ∝ exp(Σ of the scores in y) over the sets of size k. For any number τ it is the distribution of independent
 yes/no decisions with p = σ(s − τ), given that k of them are yes. τ is set so that Σ p is about k; then k is the
-likeliest number, and sums over all sets (elementary symmetric polynomials, by dynamic programming) neither overflow
+most likely number, and sums over all sets (elementary symmetric polynomials, by dynamic programming) neither overflow
 nor vanish.
 """
 
@@ -27,7 +27,7 @@ BEYOND = 40.0  # how far outside the scores τ may lie: e^−40 is nothing besid
 
 @dataclass(frozen=True)
 class Subset(Sets):
-    """Exactly ``size`` of ``n_items`` items, such as 3 offers of 12; its own loss counts the items that differ."""
+    """Exactly ``size`` of ``n_items`` items, such as 3 offers of 12; the default loss counts the items that differ."""
 
     n_items: int
     size: int
@@ -40,7 +40,7 @@ class Subset(Sets):
 
     @classmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "Subset":
-        """Return the structure of sets; the size is that of the first set if it is not given."""
+        """Return the structure of sets; the size defaults to that of the first set."""
         first = int(codes[0].sum()) if len(codes) else 0
         return cls(len(labels), **({"size": first} | sizes))
 
@@ -108,7 +108,7 @@ class Subset(Sets):
         return self._marginals(scores)[0]
 
     def _marginals(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the probabilities that each item is in the set, and that it is not."""
+        """Return the probabilities that each item is in the set and that it is not."""
         on, off = np.empty(scores.shape), np.empty(scores.shape)
         _fill_marginals(scores, self.size, on, off)
         return on, off
@@ -148,7 +148,7 @@ def _centre(scores: FloatArray, size: int) -> float:
 
 @inlined
 def _fill_forward(scores: FloatArray, centre: float, on: FloatArray, off: FloatArray, table: FloatArray) -> None:
-    """Fill σ(s − τ) and its complement, and the chance that t of the first j items are on: (q + 1, size + 1)."""
+    """Fill σ(s − τ) and its complement, and the probability that t of the first j items are on: (q + 1, size + 1)."""
     table[0, :] = 0.0
     table[0, 0] = 1.0
     for j in range(scores.shape[0]):
@@ -162,7 +162,7 @@ def _fill_forward(scores: FloatArray, centre: float, on: FloatArray, off: FloatA
 
 @inlined
 def _fill_backward(on: FloatArray, off: FloatArray, table: FloatArray) -> None:
-    """Fill the chance that t of the items from j on are on."""
+    """Fill the probability that t of the items from position j to the end are on."""
     q = on.shape[0]
     table[q, :] = 0.0
     table[q, 0] = 1.0
@@ -212,7 +212,7 @@ def _fill_marginals(scores: FloatArray, size: int, with_it: FloatArray, without:
 
 @kernel
 def _pull_back_expected(scores: FloatArray, values: FloatArray, coef: FloatArray, size: int, out: FloatArray) -> None:
-    """Fill coef·Cov(y, v·y): beside the chances, both tables carry the mean of v·y over their items."""
+    """Fill coef·Cov(y, v·y); besides the probabilities, both tables carry the mean of v·y over their items."""
     q = scores.shape[1]
     on, off, v = np.empty(q), np.empty(q), np.empty(q)
     forward, backward = np.empty((q + 1, size + 1)), np.empty((q + 1, size + 1))
