@@ -1,5 +1,6 @@
 """What was decided: a raw log's column of outputs as codes, or as label sets."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ MOST_CELLS = 1 << 32  # rows × labels
 def coded_outputs(raw: RawLog, structure: Wanted = None) -> tuple[Coded, Structure]:
     """Return the outputs and what they are: as wanted, else as the file says, else as they look."""
     codes, labels = outputs_of(raw, raw.labels)
+    doubled = [label for label, count in Counter(labels).items() if count > 1]
+    if doubled:
+        raise ReadError(
+            f"{raw.origin.name}: different labels are needed; found {doubled[0]!r} twice. Name each output once."
+        )
     if structure is None and raw.structure is not None:
         structure = structure_from_data(raw.structure, len(labels))
     try:
