@@ -94,7 +94,13 @@ def test_a_role_is_named_once():
         poem.read_log(TABLE, loss=["a"])
 
 
-def test_columns_and_arguments_name_roles_alike(expected):
+@pytest.mark.parametrize("wrong", [{"columns": {"loss": "a"}}, {"features": {"scale": True}}])
+def test_groups_of_arguments_have_types_of_their_own(wrong):
+    with pytest.raises(InputError, match=r"must be poem\..*found dict"):
+        poem.read_log(TABLE, **wrong)
+
+
+def test_columns_and_arguments_name_roles_alike():
     renamed = TABLE.rename_columns([{"loss": "cost"}.get(name, name) for name in TABLE.column_names])
     assert_same(poem.read_log(renamed, columns=poem.Columns(loss="cost")), poem.read_log(renamed, loss="cost"))
 

@@ -34,7 +34,7 @@ def read_log(
     loss: str | None = None,
     reward: str | None = None,
     propensity: str | None = None,
-    columns: Columns = BY_NAME,
+    columns: Columns | None = None,
     labels: Sequence[Any] | None = None,
     structure: Wanted = None,
     features: Features | Encoding | None = None,
@@ -83,7 +83,11 @@ def read_log(
     -------
     BanditLog
     """
-    asked = columns.with_named(output=output, loss=loss, reward=reward, propensity=propensity)
+    if not isinstance(columns, Columns | None):
+        raise InputError(f"columns must be poem.Columns(…); found {type(columns).__name__}.")
+    if not isinstance(features, Features | Encoding | None):
+        raise InputError(f"features must be poem.Features or poem.Encoding(…); found {type(features).__name__}.")
+    asked = (columns or BY_NAME).with_named(output=output, loss=loss, reward=reward, propensity=propensity)
     missing = asked.propensity == "missing"
     recipe, encoding = (None, features) if isinstance(features, Encoding) else (features, None)
     raw = read_raw(
