@@ -19,7 +19,7 @@ import json, sys, time
 import pyarrow as pa, pyarrow.csv, pyarrow.json, pyarrow.parquet
 from pathlib import Path
 
-from poem.readers import FORMATS, read_log
+from poem.readers import format_named, read_log
 
 def resident(key):
     with open("/proc/self/status") as status:
@@ -28,7 +28,7 @@ def resident(key):
 kind, path = sys.argv[1:3]
 read = {
     "poem": read_log, "parquet": pa.parquet.read_table, "csv": pa.csv.read_csv, "jsonl": pa.json.read_json,
-    "table": lambda path: FORMATS[path.rpartition(".")[2]].read(Path(path)),
+    "table": lambda path: format_named(path.rpartition(".")[2]).read(Path(path)),
 }[kind]
 for few in sys.argv[3:]:
     read(few)  # kernels are loaded before the clock starts

@@ -8,7 +8,7 @@ from poem.version import VERSION
 if TYPE_CHECKING:
     from poem.certificates import Certificate
     from poem.data import BanditLog
-    from poem.data.features import Features
+    from poem.data.features import Encoding, Features
     from poem.errors import PoemError
     from poem.estimators import (
         IPS,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         supervised,
         uniform_policy,
     )
-    from poem.readers import read_log, write_log
+    from poem.readers import Columns, read_log, write_log
     from poem.report import write_report
     from poem.simulation import Dataset, load_dataset, simulate
     from poem.structures import MultiClass, MultiLabel, Subset
@@ -61,9 +61,11 @@ __all__ = [
     "CRMLearner",
     "Calibration",
     "Certificate",
+    "Columns",
     "Dataset",
     "DirectMethod",
     "DoublyRobust",
+    "Encoding",
     "Estimate",
     "Evaluation",
     "Features",
@@ -106,7 +108,7 @@ __all__ = [
 _MODULES = {
     "certificates": ("Certificate",),
     "data": ("BanditLog",),
-    "data.features": ("Features",),
+    "data.features": ("Encoding", "Features"),
     "errors": ("PoemError",),
     "estimators": (
         "IPS",
@@ -143,7 +145,7 @@ _MODULES = {
         "supervised",
         "uniform_policy",
     ),
-    "readers": ("read_log", "write_log"),
+    "readers": ("Columns", "read_log", "write_log"),
     "report": ("write_report",),
     "simulation": ("Dataset", "load_dataset", "simulate"),
     "structures": ("MultiClass", "MultiLabel", "Subset"),

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import poem
-from poem.data.features import HASH_SIZE, Features, kinds
+from poem.data.features import HASH_SIZE, Encoding, Features, kinds
 from poem.data.features.kinds import Bag, Hashed, Numeric, OneHot, Sparse, Text, Vector
 from poem.errors import InputError, LogError
 
@@ -33,7 +33,7 @@ def dense(matrix):
 def learnt(values, **options):
     """Return the recipe of one column, and its features."""
     table = pa.table({"x": values})
-    features = Features.learn(table, **options)
+    features = Features.learn(table, Encoding(**options))
     return features, dense(features.transform(table))
 
 
@@ -297,13 +297,13 @@ def test_wrong_arguments_are_named():
     table = pa.table({"city": ["Ulm"], "x": [1.0], "v": [[1.0]]})
     for size in (0, 2**31, "8"):
         with pytest.raises(InputError, match="hash_size must be a whole number from 1 to"):
-            Features.learn(table, hash_size=size)
+            Features.learn(table, Encoding(hash_size=size))
     with pytest.raises(LogError, match=r"the context has no column 'citty'. Did you mean 'city'\?"):
-        Features.learn(table, one_hot=["citty"])
+        Features.learn(table, Encoding(one_hot=["citty"]))
     with pytest.raises(LogError, match="holds double, which is no text"):
-        Features.learn(table, text=["x"])
+        Features.learn(table, Encoding(text=["x"]))
     with pytest.raises(LogError, match="categories are strings or numbers"):
-        Features.learn(table, hashed=["v"])
+        Features.learn(table, Encoding(hashed=["v"]))
 
 
 def test_a_column_that_is_there_twice_is_refused():
@@ -448,7 +448,7 @@ def raw():
 
 @pytest.fixture(scope="module")
 def log(raw):
-    return poem.read_log(raw, scale=True, hash_size=32)
+    return poem.read_log(raw, features=Encoding(scale=True, hash_size=32))
 
 
 @pytest.fixture(scope="module")

@@ -326,7 +326,7 @@ def tables(draw):
 
 
 NAME = st.sampled_from([*NAMES, *ROLES, "nothing", "*", "f*"])
-OPTIONS = st.fixed_dictionaries(
+COLUMNS = st.fixed_dictionaries(
     {},
     optional={
         **dict.fromkeys(ROLES, NAME),
@@ -335,15 +335,27 @@ OPTIONS = st.fixed_dictionaries(
         "ignore": NAME | st.lists(NAME, max_size=2),
         "propensity": NAME | st.just("missing"),
         "propensity_unit": st.sampled_from(["probability", "percent", "log", "share"]),
-        "labels": st.lists(st.sampled_from(["a", "b", "c", 1, 2, 0.5, True, None]), max_size=4),
+    },
+)
+ENCODINGS = st.fixed_dictionaries(
+    {},
+    optional={
         "scale": st.booleans(),
         "one_hot": st.lists(NAME, max_size=2),
         "hashed": st.lists(NAME, max_size=2),
         "text": st.lists(NAME, max_size=2),
-        "hash_size": st.sampled_from([0, 1, 8]),
+        "hash_size": st.sampled_from([1, 8]),
     },
 )
-FEW = st.sampled_from([{}, {"scale": True}, {"propensity": "missing"}]) | OPTIONS
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "columns": COLUMNS.map(lambda named: poem.Columns(**named)),
+        "features": ENCODINGS.map(lambda asked: poem.Encoding(**asked)),
+        "labels": st.lists(st.sampled_from(["a", "b", "c", 1, 2, 0.5, True, None]), max_size=4),
+    },
+)
+FEW = st.sampled_from([{}, {"features": poem.Encoding(scale=True)}, {"propensity": "missing"}]) | OPTIONS
 
 
 def as_pandas(table):
@@ -415,7 +427,7 @@ def test_recipes_on_random_frames():
             "": [1, 2],
         }
     )
-    recipe = poem.Features.learn(known, hashed=[""], hash_size=4)
+    recipe = poem.Features.learn(known, poem.Encoding(hashed=[""], hash_size=4))
 
     @seconds(0.03, 105)
     @given(tables())

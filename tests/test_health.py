@@ -33,7 +33,7 @@ def frame(n=400, seed=0, **changes):
 
 
 def raw(n=400, seed=0, roles=None, **changes):
-    return read_raw(frame(n, seed, **changes), roles)
+    return read_raw(frame(n, seed, **changes), poem.Columns(**(roles or {})))
 
 
 def at(rows, value):
@@ -165,7 +165,7 @@ def test_other_units_are_recognised_and_then_used(unit, change):
     assert f"--propensity-unit {unit}" in health.of("unit of propensities").advice
     assert health.verdict == "unfit"
     assert health.of("rows").value == 400
-    assert inspect(raw(propensity=change, roles={"unit": unit})).verdict == "fit"
+    assert inspect(raw(propensity=change, roles={"propensity_unit": unit})).verdict == "fit"
 
 
 def test_missing_and_estimated_propensities_are_said():

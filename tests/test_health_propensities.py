@@ -17,7 +17,7 @@ from poem.readers import read_raw
 def distributions(change=lambda p: p, n=1000, **columns):
     X, y, loss, p = parts(n=n)
     table = {"x": X[:, 0], "output": y, "loss": loss, "candidates": [list(range(K))] * n, "all": list(change(p))}
-    return read_raw(pa.table(table | columns), {"candidates": "candidates", "distribution": "all"})
+    return read_raw(pa.table(table | columns), poem.Columns(candidates="candidates", distribution="all"))
 
 
 def test_right_distributions_pass():
@@ -244,7 +244,7 @@ def sticky_distributions(seed, k=K, users=100, rows=50, change=lambda p: p):
     user = np.repeat(np.arange(users), rows)
     table = {"x": rng.random(len(user)), "output": drawn(rng, p)[user], "loss": rng.random(len(user)), "group": user}
     table |= {"candidates": [list(range(k))] * len(user), "all": list(change(p)[user])}
-    return read_raw(pa.table(table), {"candidates": "candidates", "distribution": "all", "group": "group"})
+    return read_raw(pa.table(table), poem.Columns(candidates="candidates", distribution="all", group="group"))
 
 
 def test_distributions_of_decisions_that_are_kept_raise_no_alarm():

@@ -70,7 +70,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_a_folder_without_files_of_a_known_kind(tmp_path):
     write(tmp_path / "README.md", "no log")
-    with refuses(ReadError, "has no file of a known kind (.parquet, .pq, .csv"):
+    with refuses(ReadError, "has no file of a known kind (.csv, .tsv, .jsonl"):
         poem.read_log(tmp_path)
 
 
@@ -192,11 +192,11 @@ def test_ten_megabytes_on_one_line(tmp_path, suffix):
 
 
 def test_ten_megabytes_in_one_value_are_read(tmp_path):
-    note = "word " * 2_000_000
+    note, text = "word " * 2_000_000, poem.Encoding(text=["note"])
     row = dict(zip(SOUND, [1.0, "u", 0.5, 0.25], strict=True)) | {"note": note}
-    assert len(poem.read_log(write(tmp_path / "log.jsonl", JSON + json.dumps(row) + "\n"), text=["note"])) == 4
+    assert len(poem.read_log(write(tmp_path / "log.jsonl", JSON + json.dumps(row) + "\n"), features=text)) == 4
     content = f"{HEADER},note\n1,u,0.5,0.25,{note}\n2,v,0.5,0.25,none\n"
-    assert len(poem.read_log(write(tmp_path / "log.csv", content), text=["note"])) == 2
+    assert len(poem.read_log(write(tmp_path / "log.csv", content), features=text)) == 2
 
 
 # ---- JSON ------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def test_a_column_has_one_role(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("output,loss,propensity,x\na,0,0.5,1\nb,1,0.5,2\n")
     with pytest.raises(poem.PoemError, match="'loss' cannot be both loss and time"):
-        poem.read_log(path, time="loss")
+        poem.read_log(path, columns=poem.Columns(time="loss"))
 
 
 # ---- propensities ----------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_propensities_that_are_none(tmp_path, propensity, parts):
 def test_propensities_in_another_unit_than_is_said(tmp_path):
     path = parquet(tmp_path / "log.parquet")
     with refuses(ReadError, "log.parquet, row 0, column 'propensity' has the propensity 0.25; a logarithm"):
-        poem.read_log(path, propensity_unit="log")
+        poem.read_log(path, columns=poem.Columns(propensity_unit="log"))
 
 
 @pytest.mark.parametrize(

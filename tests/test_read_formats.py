@@ -18,6 +18,7 @@ from test_datasets import SHARED
 
 import poem
 from poem.errors import InputError, ReadError
+from poem.readers import FORMATS, format_named
 from poem.readers.detect import format_of
 
 # ---- the same data in every format -----------------------------------------------------------------
@@ -150,6 +151,19 @@ def test_first_lines_tell_the_format(tmp_path, first, name):
     assert format_of(write(tmp_path / "log", first + "\n")) == name
 
 
+def test_every_format_declares_itself():
+    formats = {name: format_named(name) for name in FORMATS}
+    suffixes = [suffix for one in formats.values() for suffix in one.suffixes]
+    assert len(set(suffixes)) == len(suffixes)
+    assert [name for name, one in formats.items() if one.write] == ["parquet"]
+    assert {one.refines for one in formats.values()} <= {None, *FORMATS}
+
+
+def test_parquet_is_known_by_its_first_bytes_whatever_its_name(tmp_path, expected):
+    pq.write_table(TABLE, tmp_path / "log.csv")
+    assert_same(poem.read_log(tmp_path / "log.csv"), expected)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".CSV", ".tsv", ".json", ".ndjson", ".pq", ".libsvm"])
 def test_suffixes_tell_the_format(tmp_path, suffix):
     names = {".pq": "parquet", ".libsvm": "svmlight", ".json": "jsonl", ".ndjson": "jsonl"}
@@ -158,7 +172,7 @@ def test_suffixes_tell_the_format(tmp_path, suffix):
 
 def test_the_format_that_is_given_wins(tmp_path, expected):
     assert_same(poem.read_log(write(tmp_path / "log.txt", as_jsonl()), format="jsonl"), expected)
-    with pytest.raises(InputError, match=r"must be one of parquet, csv.*found 'xlsx'"):
+    with pytest.raises(InputError, match=r"must be one of csv, jsonl.*found 'xlsx'"):
         poem.read_log(tmp_path / "log.txt", format="xlsx")
 
 

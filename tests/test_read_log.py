@@ -46,18 +46,18 @@ def test_the_outcome_that_is_not_named_is_no_feature():
     ],
 )
 def test_contexts_are_named_by_names_or_patterns(context, names):
-    assert poem.read_log(TABLE, context=context).feature_names == names
+    assert poem.read_log(TABLE, columns=poem.Columns(context=context)).feature_names == names
 
 
 def test_columns_are_left_out_by_names_or_patterns():
-    assert poem.read_log(TABLE, ignore=["a"]).feature_names == ("b", "c")
-    assert poem.read_log(TABLE, ignore="[bc]").feature_names == ("a",)
+    assert poem.read_log(TABLE, columns=poem.Columns(ignore=["a"])).feature_names == ("b", "c")
+    assert poem.read_log(TABLE, columns=poem.Columns(ignore="[bc]")).feature_names == ("a",)
 
 
 def test_a_name_with_brackets_is_first_of_all_a_name():
     table = frame(**{"x[0]": [1, 2, 3, 4], "x[1]": [1, 1, 1, 1]})
-    assert poem.read_log(table, context=["x[0]"]).feature_names == ("x[0]",)
-    assert poem.read_log(table, ignore=["x[0]"]).feature_names == (*FEATURES, "x[1]")
+    assert poem.read_log(table, columns=poem.Columns(context=["x[0]"])).feature_names == ("x[0]",)
+    assert poem.read_log(table, columns=poem.Columns(ignore=["x[0]"])).feature_names == (*FEATURES, "x[1]")
 
 
 def test_a_log_may_have_no_context():
@@ -83,8 +83,26 @@ def test_a_log_may_have_no_context():
 )
 def test_mistaken_names_are_met_with_the_right_ones(arguments, message):
     with pytest.raises(InputError) as error:
-        poem.read_log(TABLE, **arguments)
+        poem.read_log(TABLE, columns=poem.Columns(**arguments))
     assert message in str(error.value)
+
+
+def test_a_role_is_named_once():
+    with pytest.raises(InputError, match=r"loss is named twice: loss='a' and Columns\(loss='b'\)"):
+        poem.read_log(TABLE, loss="a", columns=poem.Columns(loss="b"))
+    with pytest.raises(InputError, match=r"has no column \['a'\] for loss"):
+        poem.read_log(TABLE, loss=["a"])
+
+
+@pytest.mark.parametrize("wrong", [{"columns": {"loss": "a"}}, {"features": {"scale": True}}])
+def test_groups_of_arguments_have_types_of_their_own(wrong):
+    with pytest.raises(InputError, match=r"must be poem\..*found dict"):
+        poem.read_log(TABLE, **wrong)
+
+
+def test_columns_and_arguments_name_roles_alike():
+    renamed = TABLE.rename_columns([{"loss": "cost"}.get(name, name) for name in TABLE.column_names])
+    assert_same(poem.read_log(renamed, columns=poem.Columns(loss="cost")), poem.read_log(renamed, loss="cost"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +142,8 @@ def test_a_log_is_a_path_or_a_frame():
 )
 def test_propensities_have_units(expected, unit, change):
     table = frame(propensity=change(TABLE.column("propensity").to_numpy()))
-    np.testing.assert_allclose(poem.read_log(table, propensity_unit=unit).log_propensity, expected.log_propensity)
+    log = poem.read_log(table, columns=poem.Columns(propensity_unit=unit))
+    np.testing.assert_allclose(log.log_propensity, expected.log_propensity)
 
 
 def test_propensities_may_be_missing(tmp_path):
@@ -272,9 +291,9 @@ def test_times_are_seconds(time):
 
 def test_dates_are_times():
     days = [date(2026, 11, day) for day in (16, 17, 18, 19)]
-    log = poem.read_log(frame(day=days), time="day")
+    log = poem.read_log(frame(day=days), columns=poem.Columns(time="day"))
     assert np.diff(log.time).tolist() == [86400.0] * 3
-    milliseconds = poem.read_log(frame(day=pa.array(days, pa.date64())), time="day")
+    milliseconds = poem.read_log(frame(day=pa.array(days, pa.date64())), columns=poem.Columns(time="day"))
     np.testing.assert_array_equal(milliseconds.time, log.time)
 
 
@@ -288,7 +307,7 @@ def test_times_that_are_all_empty_are_none():
 
 
 def test_default_columns_can_be_ignored():
-    log = poem.read_log(frame(time=["soon"] * 4, group=[1, 1, 2, 2]), ignore=["time", "group"])
+    log = poem.read_log(frame(time=["soon"] * 4, group=[1, 1, 2, 2]), columns=poem.Columns(ignore=["time", "group"]))
     assert (log.time, log.group, log.feature_names) == (None, None, FEATURES)
 
 
@@ -319,4 +338,9 @@ def test_one_long_name_does_not_take_all_memory():
 
 def test_loggers_keep_their_names():
     assert poem.read_log(frame(logger=["k", "l", "k", "k"])).logger.tolist() == ["k", "l", "k", "k"]
-    assert poem.read_log(frame(policy=[1, 2, 1, 1]), logger="policy").logger.tolist() == [1, 2, 1, 1]
+    assert poem.read_log(frame(policy=[1, 2, 1, 1]), columns=poem.Columns(logger="policy")).logger.tolist() == [
+        1,
+        2,
+        1,
+        1,
+    ]

@@ -58,7 +58,7 @@ def test_where_propensities_come_from_is_read_back(tmp_path, make_log):
 
 
 def test_a_recipe_is_read_back(tmp_path):
-    log = poem.read_log(frame(city=["Ulm", "Bonn", None, "Ulm"]), scale=True)
+    log = poem.read_log(frame(city=["Ulm", "Bonn", None, "Ulm"]), features=poem.Encoding(scale=True))
     assert log.features is not None
     assert_equal(written(log, tmp_path), log)
 
@@ -93,13 +93,12 @@ def test_features_by_row_follow_the_contexts(tmp_path, make_log):
 
 def test_a_converted_log_keeps_its_raw_columns_and_roles(tmp_path):
     table = frame(city=["Ulm", "Bonn", None, "Ulm"], user=["k", "l", "k", "k"], note=["x"] * 4)
-    given = {"output": "output", "group": "user"}
-    raw = read_raw(table, given, ignore=["note"])
+    raw = read_raw(table, poem.Columns(output="output", group="user", ignore=["note"]))
     path = poem.write_log(raw, tmp_path / "log.parquet")
     assert pq.read_table(path).column_names == [*TABLE.column_names, "city", "user"]
     assert pq.read_table(path).column("city").to_pylist() == ["Ulm", "Bonn", None, "Ulm"]
     again = poem.read_log(path)
-    assert_equal(again, poem.read_log(table, group="user", ignore=["note"]))
+    assert_equal(again, poem.read_log(table, columns=poem.Columns(group="user", ignore=["note"])))
     assert again.features.columns == ("a", "b", "c", "city")
 
 
@@ -114,9 +113,10 @@ def test_converted_logs_of_every_format_are_the_same_logs(tmp_path, suffix):
 
 def test_a_converted_log_can_be_read_with_other_roles(tmp_path):
     table = frame(user=["k", "l", "k", "k"], p=[50.0, 25.0, 100.0, 12.5])
-    path = poem.write_log(read_raw(table, {"propensity": "p", "unit": "percent"}), tmp_path / "log.parquet")
+    columns = poem.Columns(propensity="p", propensity_unit="percent")
+    path = poem.write_log(read_raw(table, columns), tmp_path / "log.parquet")
     assert np.exp(poem.read_log(path).log_propensity).tolist() == pytest.approx([0.5, 0.25, 1.0, 0.125])
-    log = poem.read_log(path, group="user")
+    log = poem.read_log(path, columns=poem.Columns(group="user"))
     assert log.feature_names == FEATURES  # not the user as well
     with pytest.raises(ReadError, match="look like per cents"):
         poem.read_log(path, propensity="p")  # the unit was that of the file's own choice
@@ -169,7 +169,7 @@ def test_what_was_text_is_text_in_the_next_csv(tmp_path):
 def test_numbers_that_are_categories_stay_numbers(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("slot,output,loss,propensity\n1.0,a,0,0.5\n2.0,b,1,0.5\n")
-    features = poem.read_log(path, one_hot=["slot"]).features
+    features = poem.read_log(path, features=poem.Encoding(one_hot=["slot"])).features
     assert poem.read_log(path, features=features).X.toarray().tolist() == [[1, 0], [0, 1]]
 
 
@@ -177,7 +177,7 @@ def test_a_log_of_another_recipe_is_not_judged(tmp_path):
     path = tmp_path / "log.csv"
     rows = [f"{x},{'ab'[x % 2]},{x % 2},0.5" for x in range(40)]
     path.write_text("x,output,loss,propensity\n" + "\n".join(rows))
-    policy = poem.uniform_policy(poem.read_log(path, scale=True))
+    policy = poem.uniform_policy(poem.read_log(path, features=poem.Encoding(scale=True)))
     with pytest.raises(MismatchError, match="in another way"):
         policy.log_prob_of(poem.read_log(path))
     assert np.allclose(policy.log_prob_of(poem.read_log(path, features=policy.features)), np.log(0.5))

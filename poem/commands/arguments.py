@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from poem.errors import InputError, MismatchError, WriteError
 from poem.progress import Working, tell
+from poem.readers import FORMATS
 
 if TYPE_CHECKING:
     from poem.data import BanditLog
-    from poem.data.features import Features
+    from poem.data.features import Encoding, Features
     from poem.policies import FlooredPolicy, Policy
-    from poem.readers import RawLog, Roles
+    from poem.readers import Columns, RawLog, Roles
 
-FORMATS = ("parquet", "csv", "jsonl", "svmlight", "vw", "dsjson", "obd")
 WIDTH = 78  # columns of a help text
 BAD_INPUT = "bad usage or bad input"
 
@@ -199,30 +199,30 @@ def loss_bounds_of(options: argparse.Namespace, log: "BanditLog") -> Any:
     return (0.0 - high, 0.0 - low) if log.outcome == "reward" else (low, high)
 
 
-def given_columns(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns that were named, by role."""
+def columns_of(options: argparse.Namespace) -> "Columns":
+    """Return the columns that were named."""
+    from poem.readers import Columns
+
     output = options.output if options.output is None or len(options.output) > 1 else options.output[0]
-    roles = ("context", "loss", "reward", "group", "time", "logger", "candidates", "distribution")
+    same = ("context", "loss", "reward", "propensity_unit", "group", "time", "logger", "candidates", "distribution")
     propensity = None if options.propensity == "estimate" else options.propensity
-    named = {role: getattr(options, role) for role in roles}
-    return named | {"output": output, "propensity": propensity, "unit": options.propensity_unit}
+    named = {role: getattr(options, role) for role in same}
+    return Columns(**named, output=output, propensity=propensity, ignore=options.ignore)
 
 
-def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> dict[str, Any]:
-    """Return the arguments of Features.learn; refuse them where the features are made already."""
-    asked = {
-        "scale": options.scale,
-        "one_hot": options.one_hot,
-        "hashed": options.hash,
-        "text": options.text,
-        "hash_size": options.hash_size,
-    }
+def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> "Encoding | None":
+    """Return how columns become features; refuse to be told where the features are made already."""
+    from poem.data.features import Encoding
+
+    asked = {name: getattr(options, name) for name in ("scale", "one_hot", "hash", "text", "hash_size")}
     given = {name: value for name, value in asked.items() if value}
-    if given and (recipe is not None or raw.features is not None):
+    if not given:
+        return None
+    if recipe is not None or raw.features is not None:
         why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
-        option = {"hashed": "hash"}.get(name := next(iter(given)), name).replace("_", "-")
+        option = next(iter(given)).replace("_", "-")
         raise InputError(f"--{option} has no effect: {why}. Leave it out.")
-    return given
+    return Encoding(**{{"hash": "hashed"}.get(name, name): value for name, value in given.items()})
 
 
 # ---- logs and policies ----------------------------------------------------------------------------
@@ -234,9 +234,8 @@ def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | 
 
     return read_raw(
         options.log,
-        given_columns(options),
+        columns_of(options),
         format=options.format,
-        ignore=options.ignore,
         side=options.side,
         delimiter=options.delimiter,
         actions_vary=options.actions_vary,

@@ -30,9 +30,9 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the log, and print what it is."""
-    from poem.readers import log_of, write_log
+    from poem.readers import log_of, write_log, written_suffixes
 
-    writable(options.out, ".parquet", ".pq", unlike=options.log)
+    writable(options.out, *written_suffixes(), unlike=options.log)
     raw = read_raw_log(options)
     with working(options, "converting"):
         missing = options.propensity == "estimate"  # nothing is estimated here: the file says that they are missing

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     encoding = encoding_of(options, raw)
     source: RawLog | BanditLog = raw
     if options.propensity == "estimate":
-        source, encoding = estimated(log_of(raw, missing=True, encoding=encoding), options), {}
+        source, encoding = estimated(log_of(raw, missing=True, encoding=encoding), options), None
     with working(options, "inspecting"):
         health = inspect(source, encoding=encoding)
     show(options, str(health), health.to_dict())

@@ -119,9 +119,9 @@ def _labelled(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features 
 def _from_table(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features]":
 
     from poem.data.features import Features
-    from poem.readers import coded_outputs, read_raw
+    from poem.readers import Columns, coded_outputs, read_raw
 
-    raw = read_raw(Path(options.data), {"output": options.label}, progress=not options.quiet)
+    raw = read_raw(Path(options.data), Columns(output=options.label), progress=not options.quiet)
     if raw.table.num_rows == 0:
         raise InputError(f"{raw.origin.name} has no rows. Pass labelled rows.")
     with working(options, "checking"):

@@ -8,6 +8,7 @@ from poem.files.arrow import (
     as_table,
     check_text,
     coded,
+    coded_strings,
     column_of,
     decoded,
     did_you_mean,
@@ -25,6 +26,7 @@ from poem.files.arrow import (
     row_place,
     shown,
     strings,
+    with_codes,
 )
 from poem.files.downloads import download
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
@@ -38,6 +40,7 @@ __all__ = [
     "as_table",
     "check_text",
     "coded",
+    "coded_strings",
     "column_of",
     "compression_of",
     "content_of",
@@ -60,5 +63,6 @@ __all__ = [
     "shown",
     "strings",
     "whole_file",
+    "with_codes",
     "write_whole",
 ]

@@ -218,9 +218,28 @@ def coded(column: Column) -> tuple[IntArray, Column]:
     ready = pa.types.is_dictionary(column.type)
     encoded = _unified(_without_views(column) if ready else _without_nan(column).dictionary_encode())
     values = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], encoded.type.value_type)
-    chunks = [_indices(chunk) for chunk in encoded.chunks]
-    codes = np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
+    codes = _indices(encoded.chunks)
     return _tidied(codes, values) if ready else (codes, values)
+
+
+def coded_strings(column: Column) -> tuple[IntArray, Column]:
+    """Return ``(codes, distinct strings)`` of scalars of any kind, as :func:`strings` writes them."""
+    codes, distinct = coded(column)
+    again = strings(distinct).dictionary_encode()
+    if len(again.dictionary) == len(distinct):
+        return codes, again.dictionary
+    # Different values are written alike, such as 0 and −0; the last number is that of what is missing.
+    return np.append(_indices([again]), -1)[codes], again.dictionary
+
+
+def with_codes(table: Table) -> Table:
+    """Return a table whose columns of strings are coded, so that it is done once however often they are needed."""
+    import pyarrow as pa
+
+    for at, field in enumerate(table.schema):
+        if is_text(field.type) and not pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table.column(at).dictionary_encode())
+    return table
 
 
 def _unified(encoded: Column) -> Column:
@@ -233,10 +252,14 @@ def _unified(encoded: Column) -> Column:
         return decoded(encoded).dictionary_encode()
 
 
-def _indices(chunk: Any) -> IntArray:
+def _indices(chunks: Sequence[Any]) -> IntArray:
+    """Return the codes in chunks of one dictionary; what is missing has −1."""
     import pyarrow as pa
 
-    return np.asarray(chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if not chunks:
+        return np.zeros(0, dtype=np.int64)
+    codes = pa.chunked_array([chunk.indices for chunk in chunks]).cast(pa.int64())
+    return np.array(codes.fill_null(-1).to_numpy())  # of its own: Arrow's memory cannot be written to
 
 
 def _tidied(codes: IntArray, values: Any) -> tuple[IntArray, Any]:
@@ -246,7 +269,7 @@ def _tidied(codes: IntArray, values: Any) -> tuple[IntArray, Any]:
     used = np.bincount(codes[codes >= 0], minlength=len(values)) > 0
     kept = _without_nan(values.filter(pa.array(used))).dictionary_encode()
     number = np.full(len(values) + 1, -1, dtype=np.int64)  # the last one is what is missing
-    number[np.flatnonzero(used)] = _indices(kept)
+    number[np.flatnonzero(used)] = _indices([kept])
     return number[codes], kept.dictionary
 
 

@@ -1,12 +1,12 @@
 """A log, raw or checked → its health."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from poem.data import BanditLog
-from poem.data.features import Features
+from poem.data.features import Encoding, Features
 from poem.errors import InputError
 from poem.health import adaptive, contents, dependence, distribution, drift, power, propensities, support
 from poem.health.facts import Facts
@@ -21,7 +21,7 @@ def inspect(
     features: Features | None = None,
     labels: Sequence[Any] | None = None,
     missing: bool = False,
-    encoding: Mapping[str, Any] | None = None,
+    encoding: Encoding | None = None,
 ) -> Health:
     """Check whether a log is fit for learning.
 
@@ -33,7 +33,7 @@ def inspect(
     source : RawLog or BanditLog
         A raw log, not checked yet; or a checked one, for which some checks are done already.
     features, labels, missing, encoding
-        As in :func:`poem.readers.checked.log_of`; unused for a BanditLog.
+        As in :func:`poem.readers.log_of`; unused for a BanditLog.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def inspect(
     if not isinstance(source, RawLog):
         raise InputError(f"inspect takes a RawLog or a BanditLog; found {type(source).__name__}.")
     known = None if labels is None else tuple(labels)
-    found = sound_log(source, features, known, missing, encoding or {})
+    found = sound_log(source, features, known, missing, encoding)
     return _health(source.origin.name, found, source.table.num_rows)
 
 

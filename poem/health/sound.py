@@ -1,14 +1,12 @@
 """A raw log → the log of its sound rows, and what is wrong with the others."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from poem.arrays import AnyArray
 from poem.data import BanditLog
-from poem.data.features import Features
+from poem.data.features import Encoding, Features
 from poem.errors import LogError, ReadError
 from poem.files import Table
 from poem.health.broken import Sound, check_contexts, check_losses, check_outputs, check_who_and_when
@@ -41,7 +39,7 @@ class SoundLog:
 
 
 def sound_log(
-    raw: RawLog, features: Features | None, labels: Labels | None, missing: bool, encoding: Mapping[str, Any]
+    raw: RawLog, features: Features | None, labels: Labels | None, missing: bool, encoding: Encoding | None
 ) -> SoundLog:
     """Return the log of all usable rows, and what is wrong with the others."""
     if raw.table.num_rows == 0:
@@ -59,7 +57,7 @@ def sound_log(
 
 
 def _built(
-    sound: Sound, features: Features | None, labels: Labels | None, missing: bool, encoding: Mapping[str, Any]
+    sound: Sound, features: Features | None, labels: Labels | None, missing: bool, encoding: Encoding | None
 ) -> SoundLog:
     kept = np.flatnonzero(~sound.bad)
     if not len(kept):

@@ -1,21 +1,33 @@
 """Files and data frames of any common kind → BanditLog."""
 
-from poem.readers.checked import SUM_OFF, coded_outputs, contexts_by_row, distributions, log_of, looks_like, times_of
-from poem.readers.detect import suffix_format
-from poem.readers.parquet import labels_column, roles_from
-from poem.readers.raw import INDEXES, RawLog, Roles, check_roles
-from poem.readers.read import FORMATS, read_contexts, read_log, read_raw, write_log
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from poem.readers.checked import contexts_by_row, log_of
+    from poem.readers.columns import INDEXES, Columns, Roles
+    from poem.readers.detect import suffix_format, written_suffixes
+    from poem.readers.notes import roles_from
+    from poem.readers.outputs import coded_outputs
+    from poem.readers.parquet import labels_column
+    from poem.readers.propensities import SUM_OFF, distributions, looks_like
+    from poem.readers.raw import RawLog, check_roles
+    from poem.readers.read import read_contexts, read_log, read_raw, write_log
+    from poem.readers.registry import FORMATS, format_named
+    from poem.readers.times import times_of
 
 __all__ = [
     "FORMATS",
     "INDEXES",
     "SUM_OFF",
+    "Columns",
     "RawLog",
     "Roles",
     "check_roles",
     "coded_outputs",
     "contexts_by_row",
     "distributions",
+    "format_named",
     "labels_column",
     "log_of",
     "looks_like",
@@ -26,4 +38,29 @@ __all__ = [
     "suffix_format",
     "times_of",
     "write_log",
+    "written_suffixes",
 ]
+
+# Imported when first asked for: the command line needs the names of the formats, and nothing else before it runs.
+_MODULES = {
+    "checked": ("contexts_by_row", "log_of"),
+    "columns": ("INDEXES", "Columns", "Roles"),
+    "detect": ("suffix_format", "written_suffixes"),
+    "notes": ("roles_from",),
+    "outputs": ("coded_outputs",),
+    "parquet": ("labels_column",),
+    "propensities": ("SUM_OFF", "distributions", "looks_like"),
+    "raw": ("RawLog", "check_roles"),
+    "read": ("read_contexts", "read_log", "read_raw", "write_log"),
+    "registry": ("FORMATS", "format_named"),
+    "times": ("times_of",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'poem.readers' has no attribute {name!r}")
+    value = getattr(import_module(f"poem.readers.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -7,6 +7,7 @@ from typing import Any
 
 from poem.errors import InputError, ReadError
 from poem.files import Table, compression_of, content_of, is_text, is_utf8
+from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end
@@ -103,7 +104,7 @@ def first_line(path: Path) -> str:
     head = content_of(path, HEAD)
     if head.startswith(WIDE):
         raise ReadError(f"{path.name} is UTF-16. Save it as UTF-8.")
-    lines = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n").splitlines()
+    lines = head.removeprefix(MARK).lstrip(b"\r\n").splitlines()
     if not lines or not head.strip():
         raise ReadError(f"{path.name} is empty. Pass a file with at least one decision.")
     return lines[0].decode(errors="replace")
@@ -182,3 +183,11 @@ def _check_last_quote(path: Path, table: Table) -> None:
             f"{path.name}, row {table.num_rows - 1}, column {table.column_names[-1]!r} begins with a quote that is "
             f"never closed: {last[:40]!r}. Close or remove it; all lines after it were taken for one value."
         )
+
+
+def _looks(head: Head) -> bool:
+    """Take any text for CSV that is nothing more special."""
+    return True
+
+
+FORMAT = Format(read_table, _looks, (".csv", ".tsv"), takes=("delimiter", "texts"))

@@ -12,11 +12,12 @@ from numba import njit
 from poem.arrays import frozen
 from poem.errors import ReadError
 from poem.files import Table, content_of
+from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import with_lines
 
 BLOCK, LARGEST_BLOCK = 1 << 20, 2**31 - 1
 DEEPEST = 100  # lists and objects in each other: tens of thousands of them end the process inside pyarrow
-NEWLINE, RETURN, SPACE, QUOTE, BACKSLASH, LETTER_N, MARK = 10, 13, 32, 34, 92, 110, 128
+NEWLINE, RETURN, SPACE, QUOTE, BACKSLASH, LETTER_N, BEYOND_ASCII = 10, 13, 32, 34, 92, 110, 128
 OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT = 91, 93, 123, 125
 
 
@@ -26,7 +27,7 @@ def read_table(path: Path) -> Table:
     from pyarrow import json as arrow_json
 
     content = content_of(path)
-    head = content[:BLOCK].removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = content[:BLOCK].removeprefix(MARK).lstrip()
     if not head and not content.strip():
         raise ReadError(f"{path.name} is empty. Pass a file with at least one decision.")
     if head[:1] == b"[":
@@ -104,7 +105,7 @@ def _first_trouble(text: Any, deepest: int) -> tuple[int, bool]:
         elif byte > SPACE:
             if line_begins and byte == LETTER_N:
                 return at, True
-            line_begins = line_begins and byte >= MARK  # a byte order mark begins no line
+            line_begins = line_begins and byte >= BEYOND_ASCII  # a byte order mark begins no line
     return -1, False
 
 
@@ -122,7 +123,7 @@ def _bad_line(content: bytes) -> str:
             continue
         shown = f", line {number} ({line[:40].decode(errors='replace')!r})"
         try:
-            found = json.loads(line.removeprefix(b"\xef\xbb\xbf"), object_pairs_hook=_distinct_keys)
+            found = json.loads(line.removeprefix(MARK), object_pairs_hook=_distinct_keys)
         except (ValueError, RecursionError):
             return shown
         if not isinstance(found, dict):
@@ -139,3 +140,10 @@ def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key is there twice")
     return found
+
+
+def _looks(head: Head) -> bool:
+    return head.first_line.lstrip().startswith(("{", "["))
+
+
+FORMAT = Format(read_table, _looks, (".jsonl", ".ndjson", ".json"), counted="line")

@@ -7,12 +7,11 @@ from typing import Any
 from poem.errors import ReadError
 from poem.files import Table, coded, column_of
 from poem.readers import csv
-from poem.readers.raw import Roles
+from poem.readers.columns import Roles
+from poem.readers.format import Format, Head
 
 HEADER = ("item_id", "position", "click", "propensity_score")
 ITEMS = "item_context.csv"
-ROLES = Roles(output=("item_id",), reward="click", propensity="propensity_score", time="timestamp")
-IGNORED = ("user-item_affinity_*",)  # of the items, not of the user
 
 
 def is_layout(columns: Any) -> bool:
@@ -41,3 +40,23 @@ def items_beside(path: Path) -> tuple[Any, ...] | None:
         return None
     _, distinct = coded(column_of(table, "item_id", items.name))
     return tuple(sorted(distinct.to_pylist()))
+
+
+def _looks(head: Head) -> bool:
+    return is_layout(csv.column_names(head.first_line))
+
+
+def _sides(files: list[Path]) -> list[Path]:
+    return [file for file in files if file.name == ITEMS]
+
+
+FORMAT = Format(
+    read_table,
+    _looks,
+    refines="csv",
+    takes=csv.FORMAT.takes,
+    roles=Roles(output=("item_id",), reward="click", propensity="propensity_score", time="timestamp"),
+    ignored=("user-item_affinity_*",),  # of the items, not of the user
+    sides=_sides,
+    labels=items_beside,
+)

@@ -1,7 +1,5 @@
 """Parquet, the native format: a table whose metadata say which column is what."""
 
-import json
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,11 @@ from poem.data import BanditLog
 from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
 from poem.files import Column, Table, compression_of, content_of, whole_file
-from poem.readers.raw import UNITS, About, Origin, RawLog, Roles
-from poem.structures import Labels, structure_from_data
+from poem.readers.columns import Roles
+from poem.readers.format import Format, Head
+from poem.readers.notes import notes_of
+from poem.readers.raw import About, Origin, RawLog
 
-KEY, VERSION = b"poem", 1
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
 
 
@@ -41,102 +40,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-# ---- what is written beside the table --------------------------------------------------------------
-
-
-def with_about(raw: RawLog) -> RawLog:
-    """Return a raw log with what poem wrote into its table's metadata, if it did."""
-    metadata = raw.table.schema.metadata or {}
-    if KEY not in metadata:
-        return raw
-    try:
-        content = json.loads(metadata[KEY])
-        if content["format"] != "poem.log":
-            raise ValueError(f"format {content['format']!r}")
-        if int(content["version"]) > VERSION:
-            raise ReadError(f"{raw.origin.name} has log format {content['version']}; this poem reads up to {VERSION}.")
-        features, about = _features(content["features"]), _about(content["about"])
-        if about.encoded and (features is None or (about.recipe is not None and about.recipe.width != features.width)):
-            raise ValueError("the recipe does not fit the features")
-        return replace(
-            raw,
-            roles=roles_from(content["roles"]),
-            labels=_labels(content["labels"]),
-            features=features,
-            about=about,
-            structure=_structure(content),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, ReadError):
-            raise
-        raise ReadError(f"{raw.origin.name} has broken metadata of poem ({error!r}). Write it again.") from error
-
-
-def roles_from(content: dict[str, Any]) -> Roles:
-    """Make roles again from data; raise TypeError for what was never written."""
-    fields: dict[str, Any] = {
-        role: tuple(value) if isinstance(value, list) else value for role, value in content.items()
-    }
-    for role, value in fields.items():
-        if role in ("context", "output"):
-            sound = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
-        else:
-            sound = value in UNITS if role == "unit" else isinstance(value, str | None)
-        if not sound:
-            raise TypeError(f"the role {role!r} is {value!r:.80}")
-    return Roles(**fields)
-
-
-def _labels(content: Any) -> Labels | None:
-    if content is None:
-        return None
-    if not isinstance(content, list) or not all(isinstance(label, str | int | float) for label in content):
-        raise TypeError(f"the labels {content!r:.80}")
-    return tuple(content)
-
-
-def _structure(content: dict[str, Any]) -> Any:
-    data = content.get("structure")
-    if data is not None:
-        structure_from_data(data, len(content["labels"]))  # says what is wrong with it
-    return data
-
-
-def _features(content: Any) -> Features | None:
-    return None if content is None else Features.from_data(content)
-
-
-def _about(content: dict[str, Any]) -> About:
-    names = content["feature_names"]
-    return About(
-        encoded=bool(content["encoded"]),
-        estimated=bool(content["estimated"]),
-        missing=bool(content.get("missing", False)),
-        feature_names=None if names is None else tuple(map(str, names)),
-        recipe=_features(content["recipe"]),
-    )
-
-
-def _metadata(raw: RawLog) -> dict[bytes, bytes]:
-    about = raw.about
-    content = {
-        "format": "poem.log",
-        "version": VERSION,
-        "roles": asdict(raw.roles),
-        "labels": None if raw.labels is None else list(raw.labels),
-        "structure": raw.structure,
-        "features": None if raw.features is None else raw.features.to_data(),
-        "about": {
-            "encoded": about.encoded,
-            "estimated": about.estimated,
-            "missing": about.missing,
-            "feature_names": None if about.feature_names is None else list(about.feature_names),
-            "recipe": None if about.recipe is None else about.recipe.to_data(),
-        },
-    }
-    return {KEY: json.dumps(content, ensure_ascii=False).encode()}
-
-
 # ---- writing ---------------------------------------------------------------------------------------
 
 
@@ -146,7 +49,7 @@ def write_raw(raw: RawLog, path: Path) -> Path:
     import pyarrow.parquet as pq
 
     kept = [name for name in raw.table.column_names if name in {*raw.roles.taken(), *raw.roles.context}]
-    table = raw.table.select(kept).replace_schema_metadata(_metadata(raw))
+    table = raw.table.select(kept).replace_schema_metadata(notes_of(raw))
     try:
         with whole_file(path) as temporary:
             pq.write_table(table, temporary, compression="zstd")
@@ -240,3 +143,10 @@ def _lists(starts: AnyArray, values: AnyArray, first: AnyArray | None) -> Column
     wide = len(values) >= 2**31
     kind, number = (pa.LargeListArray, np.int64) if wide else (pa.ListArray, np.int32)
     return kind.from_arrays(pa.array(starts.astype(number)), pa.array(values), mask=mask)
+
+
+def _looks(head: Head) -> bool:
+    return head.content.startswith(b"PAR1")
+
+
+FORMAT = Format(read_table, _looks, (".parquet", ".pq"), has_magic=True, write=write_raw)

@@ -2,20 +2,23 @@
 
 import io
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
 
 from poem.errors import ReadError
 from poem.files import COMPRESSED, Table, content_of, plain_name
+from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import with_lines
 
+SUFFIXES = (".svm", ".libsvm", ".svmlight")
 BESIDE = (".csv", ".tsv", ".parquet", ".jsonl")
-MARK = b"\xef\xbb\xbf"
 MOST = 2**31 - 1  # features
+LINE = re.compile(r"^\s*([-+.\de,]+\s+)?\d+:[-+.\deE]+(\s+\d+:[-+.\deE]+)*\s*(#.*)?$")
 
 
-def read_contexts(path: Path) -> Table:
+def read_table(path: Path) -> Table:
     """Read the sparse rows; positions are those of the file, labels are not used."""
     import pyarrow as pa
     from sklearn.datasets import load_svmlight_file
@@ -59,18 +62,6 @@ def beside(path: Path) -> Path:
     return found[0]
 
 
-def joined(path: Path, contexts: Table, side: Table, side_name: str) -> Table:
-    """Return both tables as one."""
-    if contexts.num_rows != side.num_rows:
-        raise ReadError(
-            f"{path.name} has {contexts.num_rows:,} rows and {side_name} has {side.num_rows:,}. "
-            "Both must hold the same decisions in the same order."
-        )
-    for name in contexts.column_names:
-        side = side.append_column(name, contexts.column(name))
-    return side
-
-
 def _bad_line(content: bytes) -> str:
     """Say which line is not labels and then positions with values, in growing order."""
     for number, line in enumerate(content.splitlines(), 1):
@@ -89,3 +80,27 @@ def _is_sound(words: list[bytes]) -> bool:
         return False
     growing = all(one < other for one, other in itertools.pairwise(positions))
     return growing and all(0 <= position < MOST for position in positions)
+
+
+# ---- the format -----------------------------------------------------------------------------------
+
+
+def _looks(head: Head) -> bool:
+    return LINE.match(head.first_line) is not None
+
+
+def _sides(files: list[Path]) -> list[Path]:
+    """Return the tables that stand beside LibSVM files."""
+    stems = {_stem(file) for file in files if _is_ours(file)}
+    return [file for file in files if not _is_ours(file) and _stem(file) in stems]
+
+
+def _is_ours(file: Path) -> bool:
+    return Path(plain_name(file)).suffix.lower() in SUFFIXES
+
+
+def _stem(file: Path) -> Path:
+    return file.with_name(Path(plain_name(file)).stem)
+
+
+FORMAT = Format(read_table, _looks, SUFFIXES, counted="line", sides=_sides, beside=beside)

@@ -14,6 +14,7 @@ in the default namespace the first part is left out.
 """
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,41 +22,48 @@ import pyarrow as pa
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import ReadError
-from poem.readers import vw_kernels as kernels
+from poem.files import content_of
+from poem.readers import vw_scan
+from poem.readers.columns import Roles
+from poem.readers.format import Format, Head
+from poem.readers.lines import with_lines
+from poem.readers.vw_names import copy_spans, measure_names, write_names
 
+ROLES = Roles(output=("action",), loss="cost", propensity="probability")
 _LARGEST_LIST = 2**31 - 1
+_LABEL = re.compile(r"\d+(:|$)|'|shared$")
 
 _PROBLEMS = {
-    kernels.SHARED: "this is the multi-line form ({token}), in which each decision brings its own actions. poem "
+    vw_scan.SHARED: "this is the multi-line form ({token}), in which each decision brings its own actions. poem "
     "learns over a "
     "fixed set of actions: write one line a decision, 'action:cost:probability | features', or log as DSJSON and "
     "read that.",
-    kernels.NO_LABEL: "there is no label in {token}. Write 'action:cost:probability | features' with a space before "
+    vw_scan.NO_LABEL: "there is no label in {token}. Write 'action:cost:probability | features' with a space before "
     "the bar "
     "(a word that touches the bar or the end of the line is a tag, and what stands before a tab is not read). If "
     "these are blocks of lines, one for each action, write one line a decision or read DSJSON.",
-    kernels.NO_COST: "none of the actions in {token} has a cost. Write the chosen one as action:cost:probability.",
-    kernels.SEVERAL_COSTS: "{token} is a second action with a cost. A logged decision has one: write the other actions "
+    vw_scan.NO_COST: "none of the actions in {token} has a cost. Write the chosen one as action:cost:probability.",
+    vw_scan.SEVERAL_COSTS: "{token} is a second action with a cost. A logged decision has one: write the other actions "
     "without cost.",
-    kernels.BAD_ACTION: "{token} is not an action. Actions are whole numbers from 1 to 2147483647: number them, leave "
+    vw_scan.BAD_ACTION: "{token} is not an action. Actions are whole numbers from 1 to 2147483647: number them, leave "
     "out "
     "comments, and start a tag with a quote (').",
-    kernels.NO_PROBABILITY: "{token} has no probability. Write action:cost:probability, with the probability that the "
+    vw_scan.NO_PROBABILITY: "{token} has no probability. Write action:cost:probability, with the probability that the "
     "action "
     "had when it was chosen.",
-    kernels.TOO_MANY_PARTS: "{token} has more than three parts. Write action:cost:probability.",
-    kernels.BAD_COST: "the cost {token} is not a finite number. Write it like 1, -0.5 or 1e-3.",
-    kernels.BAD_PROBABILITY: "the probability {token} is not a number above 0 and at most 1. Write the probability "
+    vw_scan.TOO_MANY_PARTS: "{token} has more than three parts. Write action:cost:probability.",
+    vw_scan.BAD_COST: "the cost {token} is not a finite number. Write it like 1, -0.5 or 1e-3.",
+    vw_scan.BAD_PROBABILITY: "the probability {token} is not a number above 0 and at most 1. Write the probability "
     "with which "
     "the action was chosen.",
-    kernels.BAD_VALUE: "the value {token} of a feature starts like a number but is none that is finite. Write it like "
+    vw_scan.BAD_VALUE: "the value {token} of a feature starts like a number but is none that is finite. Write it like "
     "1, "
     "-0.5 or 1e-3; a category must not start with a digit, 'inf' or 'nan', nor be a lone 'e', '-' or '.'.",
-    kernels.NO_VALUE: "the feature {token} ends in a colon without a value. Write feature:value, or the feature alone "
+    vw_scan.NO_VALUE: "the feature {token} ends in a colon without a value. Write feature:value, or the feature alone "
     "for 1.",
-    kernels.BAD_WEIGHT: "the weight of the namespace {token} is not a finite number. Write |namespace:weight, like "
+    vw_scan.BAD_WEIGHT: "the weight of the namespace {token} is not a finite number. Write |namespace:weight, like "
     "|user:0.5.",
-    kernels.NO_NAMESPACE: "{token} has a weight but no name. Write |namespace:weight, or '| ' for the default "
+    vw_scan.NO_NAMESPACE: "{token} has a weight but no name. Write |namespace:weight, or '| ' for the default "
     "namespace.",
 }
 
@@ -130,11 +138,11 @@ def _check_text(content: bytes, name: str) -> None:
 
 def _scan_content(content: bytes, name: str) -> _Scanned:
     data = frozen(np.frombuffer(content, dtype=np.uint8))
-    lines, blanks = kernels.count(data)
+    lines, blanks = vw_scan.count(data)
     if blanks > _LARGEST_LIST:
         raise ReadError(f"{name} may have {blanks} features, which is more than 2^31. Split it, and read the parts.")
-    problem, start, stop, *found = kernels.scan(data, lines, blanks)
-    if problem != kernels.FINE:
+    problem, start, stop, *found = vw_scan.scan(data, lines, blanks)
+    if problem != vw_scan.FINE:
         raise _failed(problem, start, stop, content, name)
     return _Scanned(*found)
 
@@ -146,9 +154,9 @@ def _settle_late_numbers(scanned: _Scanned, content: bytes, name: str) -> tuple[
         return values, scanned.codes, scanned.stops
     numbers = _parsed_elsewhere(late, content)
     for which, array, problem in (
-        (kernels.COSTS, scanned.costs, kernels.BAD_COST),
-        (kernels.PROBABILITIES, scanned.probabilities, kernels.BAD_PROBABILITY),
-        (kernels.VALUES, values, kernels.BAD_VALUE),
+        (vw_scan.COSTS, scanned.costs, vw_scan.BAD_COST),
+        (vw_scan.PROBABILITIES, scanned.probabilities, vw_scan.BAD_PROBABILITY),
+        (vw_scan.VALUES, values, vw_scan.BAD_VALUE),
     ):
         chosen = late[:, 2] == which
         place = late[chosen, 3]
@@ -157,7 +165,7 @@ def _settle_late_numbers(scanned: _Scanned, content: bytes, name: str) -> tuple[
             np.multiply.at(array, place, numbers[chosen])
         result = array[place]
         bad = ~np.isfinite(result)
-        if which == kernels.PROBABILITIES:
+        if which == vw_scan.PROBABILITIES:
             bad |= ~((result > 0.0) & (result <= 1.0))
         if bad.any():
             start, stop = late[chosen][np.argmax(bad), :2]
@@ -170,7 +178,7 @@ def _parsed_elsewhere(late: IntArray, content: bytes) -> FloatArray:
     lengths = late[:, 1] - late[:, 0]
     text = np.empty(int(lengths.sum()), dtype=np.uint8)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    kernels.copy_spans(frozen(np.frombuffer(content, dtype=np.uint8)), frozen(late, np.int64), text)
+    copy_spans(frozen(np.frombuffer(content, dtype=np.uint8)), frozen(late, np.int64), text)
     strings = pa.LargeStringArray.from_buffers(len(late), pa.py_buffer(offsets), pa.py_buffer(text))
     return np.asarray(strings.cast(pa.float64()).to_numpy(zero_copy_only=False))
 
@@ -185,14 +193,14 @@ def _without_zeros(values: FloatArray, codes: AnyArray, stops: IntArray) -> tupl
 
 def _rendered_names(keys: IntArray, content: bytes, name: str) -> pa.Array:
     lengths = np.empty(len(keys), dtype=np.int64)
-    kernels.measure_names(frozen(keys, np.int64), lengths)
+    measure_names(frozen(keys, np.int64), lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if offsets[-1] > _LARGEST_LIST:
         raise ReadError(
             f"{name} has {offsets[-1]} bytes of distinct names, more than 2^31. Split it, and read the parts."
         )
     text = np.empty(int(offsets[-1]), dtype=np.uint8)
-    kernels.write_names(frozen(np.frombuffer(content, dtype=np.uint8)), frozen(keys, np.int64), text)
+    write_names(frozen(np.frombuffer(content, dtype=np.uint8)), frozen(keys, np.int64), text)
     return pa.StringArray.from_buffers(len(keys), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(text))
 
 
@@ -215,3 +223,22 @@ def _failed(problem: int, start: int, stop: int, content: bytes, name: str) -> R
 
 def _line_number(content: bytes, position: int) -> int:
     return content.count(b"\n", 0, position) + 1
+
+
+# ---- the format -----------------------------------------------------------------------------------
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a file."""
+    content = content_of(path)
+    return with_lines(read_vw(content, path.name), content)
+
+
+def _looks(head: Head) -> bool:
+    """Tell labels and features from column names with bars between them."""
+    labels, bar, features = head.first_line.partition("|")
+    words = labels.split()
+    return bool(bar) and all(map(_LABEL.match, words)) and bool(words or " " in features)
+
+
+FORMAT = Format(read_table, _looks, (".vw",), roles=ROLES, counted="line")

@@ -7,25 +7,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.arrays import FloatArray
 from poem.compute import Matrix
-from poem.errors import LogError
-from poem.files import (
-    Column,
-    Place,
-    Table,
-    coded,
-    column_of,
-    decoded,
-    first_odd,
-    flattened,
-    floats,
-    is_list,
-    is_number,
-    lengths,
-    numbers_of,
-    strings,
+from poem.data.features.blocks import Block, Lookup, side_by_side
+from poem.data.features.values import (
+    check_finite,
+    check_numeric_lists,
+    checked_list_numbers,
+    floats_of,
+    positions_of,
+    sparse_rows,
+    starts_of,
+    values_beside,
 )
+from poem.errors import LogError
+from poem.files import Column, Place, Table, coded, coded_strings, column_of, flattened, is_list, lengths, strings
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ class Kind:
         """The names of the features."""
         raise NotImplementedError
 
-    def encode(self, table: Table, place: Place) -> Matrix:
-        """Return the features of each row, (n, width), dense or CSR."""
+    def encode(self, table: Table, place: Place) -> Block:
+        """Return the features of each row, (n, width)."""
         raise NotImplementedError
 
     def is_text(self) -> bool:
@@ -121,13 +117,14 @@ class Numeric(Kind):
         return (self.column,)
 
     def encode(self, table: Table, place: Place) -> FloatArray:
-        values = checked_numbers(column_of(table, self.column), self.column, place)
-        return (
-            ((values - self.mean) / self.scale)[:, None] if (self.mean, self.scale) != (0.0, 1.0) else values[:, None]
-        )
+        return dense_numbers((self,), table, place)
+
+    def is_plain(self) -> bool:
+        """Tell whether numbers are taken as they are."""
+        return (self.mean, self.scale) == (0.0, 1.0)
 
     def __str__(self) -> str:
-        return f"{self.column}: numeric" + ("" if (self.mean, self.scale) == (0.0, 1.0) else ", scaled")
+        return f"{self.column}: numeric" + ("" if self.is_plain() else ", scaled")
 
 
 @dataclass(frozen=True)
@@ -189,7 +186,7 @@ class OneHot(Kind):
     def is_text(self) -> bool:
         return not all(map(_is_plain_number, self.categories))
 
-    def encode(self, table: Table, place: Place) -> Matrix:
+    def encode(self, table: Table, place: Place) -> Block:
         from sklearn.preprocessing import OneHotEncoder
 
         if not self.categories:  # of which the encoder would complain
@@ -213,7 +210,7 @@ class Hashed(Sized):
     def names(self) -> tuple[str, ...]:
         return tuple(f"{self.column}#{i}" for i in range(self.size))
 
-    def encode(self, table: Table, place: Place) -> Matrix:
+    def encode(self, table: Table, place: Place) -> Block:
         from sklearn.feature_extraction import FeatureHasher
 
         hasher = FeatureHasher(self.size, input_type="string")
@@ -231,7 +228,7 @@ class Text(Hashed):
     def is_text(self) -> bool:
         return True
 
-    def encode(self, table: Table, place: Place) -> Matrix:
+    def encode(self, table: Table, place: Place) -> Block:
         from sklearn.feature_extraction.text import HashingVectorizer
 
         hasher = HashingVectorizer(n_features=self.size)
@@ -305,6 +302,28 @@ class Bag(Kind):
         return sparse_rows(number[codes], values, starts, self.width)
 
 
+def dense_numbers(kinds: tuple[Numeric, ...], table: Table, place: Place) -> FloatArray:
+    """Return the numbers of several columns side by side, (n, columns), or say where one holds something else."""
+    columns = [floats_of(column_of(table, kind.column), kind.column, place) for kind in kinds]
+    numbers = side_by_side(columns, table.num_rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sound = np.isfinite(numbers.sum())  # one pass and no array of flags in the common case
+    for at, kind in enumerate(kinds):
+        if not sound:
+            check_finite(numbers[:, at], kind.column, place)
+        if not kind.is_plain():
+            numbers[:, at] = (numbers[:, at] - kind.mean) / kind.scale
+    return numbers
+
+
+def of_distinct(column: Column, width: int, encode: Any) -> Lookup:
+    """Encode each distinct value once, and give every row its value's features; what is missing has none."""
+    codes, distinct = coded_strings(column)
+    blocks = [encode(distinct.to_pylist())] if len(distinct) else []
+    rows: Matrix = sp.vstack([*blocks, sp.csr_array((1, width))], format="csr", dtype=np.float64)
+    return Lookup(rows, codes)  # −1 is the last row, the blank one
+
+
 KINDS: dict[str, type[Kind]] = {one.kind: one for one in (Numeric, Vector, OneHot, Hashed, Text, Sparse, Bag)}
 
 
@@ -314,122 +333,3 @@ def _is_plain_number(text: str) -> bool:
         return str(float(text)) in (text, f"{text}.0")
     except ValueError:
         return text in ("true", "false")
-
-
-# ---- columns as arrays ------------------------------------------------------------------------
-
-
-def checked_numbers(column: Column, name: str, place: Place) -> FloatArray:
-    """Return a column of numbers, or say where it holds something else."""
-    column = decoded(column)
-    if not is_number(column.type):
-        raise LogError(
-            f"column {name!r} should hold numbers and holds {column.type}{first_odd(column, place)}. Pass the kind of "
-            "column that the recipe was made for."
-        )
-    values = floats(column)
-    _check_finite(values, name, place, lambda at: at)
-    return values
-
-
-def checked_list_numbers(flat: Column, name: str, counts: IntArray, place: Place) -> FloatArray:
-    """Return the numbers of all lists, or say in which row one is missing."""
-    values = numbers_of(flat, np.float64)
-    ends = np.cumsum(counts)
-    _check_finite(values, name, place, lambda at: int(np.searchsorted(ends, at, side="right")))
-    return values
-
-
-def _check_finite(values: FloatArray, name: str, place: Place, row_of: Any) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):  # one pass and no array of flags in the common case
-            return
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        found = "infinite" if np.isinf(values[bad[0]]) else "empty or NaN"
-        raise LogError(
-            f"{place(row_of(bad[0]))}, column {name!r} is {found} ({len(bad):,} such values). "
-            "Fill or drop them, or leave the column out."
-        )
-
-
-def check_numeric_lists(column: Column, name: str) -> None:
-    """Raise unless each row holds a list of numbers."""
-    if not is_list(column.type) or not is_number(column.type.value_type):
-        raise LogError(f"column {name!r} should hold lists of numbers and holds {column.type}.")
-
-
-def starts_of(counts: IntArray) -> IntArray:
-    """Return where each row begins, and the end."""
-    starts = np.zeros(len(counts) + 1, dtype=np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
-
-
-def positions_of(column: Column, name: str, place: Place) -> tuple[AnyArray, IntArray]:
-    """Return the positions in all lists of a column, and where each row begins."""
-    import pyarrow as pa
-
-    kind = column.type.value_type if is_list(column.type) else column.type
-    if not is_list(column.type) or not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise LogError(f"column {name!r} should hold lists of whole numbers and holds {column.type}.")
-    starts = starts_of(lengths(column))
-    flat = flattened(column)
-    flat = flat.cast(pa.int32()) if pa.types.is_null(kind) else flat  # lists that are all empty have no type
-    if flat.null_count:
-        row = _row_at(starts, int(np.flatnonzero(np.asarray(flat.is_null()))[0]))
-        raise LogError(
-            f"{place(row)}, column {name!r} has a position that is missing ({flat.null_count:,} such positions). "
-            "Fill or drop them."
-        )
-    positions = numbers_of(flat, flat.type.to_pandas_dtype())
-    if len(positions) and (positions.min() < 0 or positions.max() >= 2**31 - 1):
-        at = int(np.flatnonzero((positions < 0) | (positions >= 2**31 - 1))[0])
-        raise LogError(
-            f"{place(_row_at(starts, at))}, column {name!r} has the position {positions[at]}; they count from 0 to "
-            "2³¹ − 2. Number the features from 0, or hash them."
-        )
-    return positions, starts
-
-
-def _row_at(starts: IntArray, entry: int) -> int:
-    """Return the row that an entry of the flat values belongs to."""
-    return int(np.searchsorted(starts, entry, side="right")) - 1
-
-
-def values_beside(table: Table, index: str, name: str, starts: IntArray, place: Place) -> FloatArray:
-    """Return the values that stand beside the positions or names of another column."""
-    column = column_of(table, name)
-    check_numeric_lists(column, name)
-    counts, wanted = lengths(column), np.diff(starts)
-    if np.any(counts != wanted):
-        row = int(np.flatnonzero(counts != wanted)[0])
-        raise LogError(
-            f"{place(row)} has {wanted[row]} entries in {index!r} and {counts[row]} in {name!r}. "
-            "Each entry needs its value; mend or drop such rows."
-        )
-    return checked_list_numbers(flattened(column), name, counts, place)
-
-
-def sparse_rows(positions: AnyArray, values: FloatArray, starts: IntArray, size: int) -> Matrix:
-    """Return CSR rows of entries at positions from 0 to size − 1; others are left out, equal ones are added."""
-    if len(positions) and (positions.min() < 0 or positions.max() >= size):
-        kept = (positions >= 0) & (positions < size)
-        starts = np.concatenate([[0], np.cumsum(kept)])[starts]
-        positions, values = positions[kept], values[kept]
-    kind = np.int32 if max(len(values), size) < 2**31 else np.int64
-    matrix = sp.csr_array(
-        (values, positions.astype(kind, copy=False), starts.astype(kind)), shape=(len(starts) - 1, size)
-    )
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # Arrow's own memory must not be changed
-        matrix.sum_duplicates()
-    return matrix
-
-
-def of_distinct(column: Column, width: int, encode: Any) -> Matrix:
-    """Encode each distinct value once, and give every row its value's features; what is missing has none."""
-    codes, distinct = coded(strings(column))
-    blocks = [encode(distinct.to_pylist())] if len(distinct) else []
-    rows: Matrix = sp.vstack([*blocks, sp.csr_array((1, width))], format="csr", dtype=np.float64)
-    return sp.csr_array(rows[codes])  # −1 is the last row, the blank one

@@ -1,0 +1,46 @@
+"""How raw columns become features where the default does not suit."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from poem.errors import InputError
+
+HASH_SIZE = 4096
+MOST_FEATURES = 2**31 - 1  # what a matrix can number in 32 bits
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the raw columns of a log become features, where it should not be as by default.
+
+    By default numbers are taken as they are, strings are one-hot, or hashed if there are more than a thousand different
+    ones, or hashed by words if they are text.
+
+    Attributes
+    ----------
+    scale : bool
+        Scale numbers to mean 0 and standard deviation 1.
+    one_hot : names
+        Columns to take as categories.
+    hashed : names
+        Columns of categories to hash.
+    text : names
+        Columns whose words to hash.
+    hash_size : int
+        Features of each hashed column.
+    """
+
+    scale: bool = False
+    one_hot: Collection[str] = ()
+    hashed: Collection[str] = ()
+    text: Collection[str] = ()
+    hash_size: int = HASH_SIZE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hash_size, int) or not 1 <= self.hash_size <= MOST_FEATURES:
+            raise InputError(f"hash_size must be a whole number from 1 to {MOST_FEATURES}; found {self.hash_size!r}.")
+
+    def by_column(self) -> dict[str, str]:
+        """Return the kind of feature that was asked for, by column."""
+        kinds = (("one-hot", self.one_hot), ("hashed", self.hashed), ("text", self.text))
+        return {name: kind for kind, names in kinds for name in ((names,) if isinstance(names, str) else tuple(names))}

@@ -1,0 +1,107 @@
+"""What poem notes in a table's metadata: which column is what, all outputs, and how features were made."""
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from poem.data.features import Features
+from poem.errors import ReadError
+from poem.readers.columns import UNITS, Roles
+from poem.readers.raw import About, RawLog
+from poem.structures import Labels, structure_from_data
+
+KEY, VERSION = b"poem", 1
+
+
+def with_notes(raw: RawLog) -> RawLog:
+    """Return a raw log with what poem wrote into its table's metadata, if it did."""
+    metadata = raw.table.schema.metadata or {}
+    if KEY not in metadata:
+        return raw
+    try:
+        content = json.loads(metadata[KEY])
+        if content["format"] != "poem.log":
+            raise ValueError(f"format {content['format']!r}")
+        if int(content["version"]) > VERSION:
+            raise ReadError(f"{raw.origin.name} has log format {content['version']}; this poem reads up to {VERSION}.")
+        features, about = _features(content["features"]), _about(content["about"])
+        if about.encoded and (features is None or (about.recipe is not None and about.recipe.width != features.width)):
+            raise ValueError("the recipe does not fit the features")
+        return replace(
+            raw,
+            roles=roles_from(content["roles"]),
+            labels=_labels(content["labels"]),
+            features=features,
+            about=about,
+            structure=_structure(content),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        if isinstance(error, ReadError):
+            raise
+        raise ReadError(f"{raw.origin.name} has broken metadata of poem ({error!r}). Write it again.") from error
+
+
+def roles_from(content: dict[str, Any]) -> Roles:
+    """Make roles again from data; raise TypeError for what was never written."""
+    fields: dict[str, Any] = {
+        role: tuple(value) if isinstance(value, list) else value for role, value in content.items()
+    }
+    for role, value in fields.items():
+        if role in ("context", "output"):
+            sound = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+        else:
+            sound = value in UNITS if role == "unit" else isinstance(value, str | None)
+        if not sound:
+            raise TypeError(f"the role {role!r} is {value!r:.80}")
+    return Roles(**fields)
+
+
+def _labels(content: Any) -> Labels | None:
+    if content is None:
+        return None
+    if not isinstance(content, list) or not all(isinstance(label, str | int | float) for label in content):
+        raise TypeError(f"the labels {content!r:.80}")
+    return tuple(content)
+
+
+def _structure(content: dict[str, Any]) -> Any:
+    data = content.get("structure")
+    if data is not None:
+        structure_from_data(data, len(content["labels"]))  # says what is wrong with it
+    return data
+
+
+def _features(content: Any) -> Features | None:
+    return None if content is None else Features.from_data(content)
+
+
+def _about(content: dict[str, Any]) -> About:
+    names = content["feature_names"]
+    return About(
+        encoded=bool(content["encoded"]),
+        estimated=bool(content["estimated"]),
+        missing=bool(content.get("missing", False)),
+        feature_names=None if names is None else tuple(map(str, names)),
+        recipe=_features(content["recipe"]),
+    )
+
+
+def notes_of(raw: RawLog) -> dict[bytes, bytes]:
+    """Return the notes on a log, for its table's metadata."""
+    about = raw.about
+    content = {
+        "format": "poem.log",
+        "version": VERSION,
+        "roles": asdict(raw.roles),
+        "labels": None if raw.labels is None else list(raw.labels),
+        "structure": raw.structure,
+        "features": None if raw.features is None else raw.features.to_data(),
+        "about": {
+            "encoded": about.encoded,
+            "estimated": about.estimated,
+            "missing": about.missing,
+            "feature_names": None if about.feature_names is None else list(about.feature_names),
+            "recipe": None if about.recipe is None else about.recipe.to_data(),
+        },
+    }
+    return {KEY: json.dumps(content, ensure_ascii=False).encode()}
