@@ -9,12 +9,14 @@ from poem.evaluation.calibration import (
     check_learnable,
     check_varied,
     clip_for,
+    loss_range,
+    with_clip_for,
 )
 from poem.evaluation.comparison import estimate, evaluate
 from poem.evaluation.diagnostics import Finding
 from poem.evaluation.estimated_propensities import balanced, estimate_propensities
 from poem.evaluation.gate import Gate, Look
-from poem.evaluation.model_means import Model, expectations, model_for
+from poem.evaluation.judging import JudgedLog, UnseenRows, model_for
 from poem.evaluation.table import Evaluation, Line
 
 __all__ = [
@@ -23,10 +25,11 @@ __all__ = [
     "Evaluation",
     "Finding",
     "Gate",
+    "JudgedLog",
     "Line",
     "Look",
     "LossBounds",
-    "Model",
+    "UnseenRows",
     "as_losses",
     "balanced",
     "calibrate",
@@ -36,7 +39,8 @@ __all__ = [
     "estimate",
     "estimate_propensities",
     "evaluate",
-    "expectations",
     "generalization_bound",
+    "loss_range",
     "model_for",
+    "with_clip_for",
 ]

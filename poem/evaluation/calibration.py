@@ -148,3 +148,8 @@ def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRu
     # Under uniform exploration the rule gives M = 1, which clips every output that a better policy
     # prefers. 1/P10 lets through what a ratio to such propensities can be at the most.
     return float(np.exp(max(-p10, 1.0))), "1/P10"
+
+
+def with_clip_for(log: BanditLog, estimator: Estimator) -> Estimator:
+    """Return an estimator with the clip that it asks for on a log, if it clips."""
+    return estimator.with_clip(clip_for(log, estimator)[0]) if isinstance(estimator, Weighted) else estimator

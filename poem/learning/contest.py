@@ -11,9 +11,9 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
 from poem.compute import Threads
-from poem.data import BanditLog, Layout, Piece, Shard
+from poem.data import BanditLog, Layout
 from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, standard_error
-from poem.evaluation import Calibration
+from poem.evaluation import Calibration, UnseenRows
 from poem.learning.checkpoint import Checkpoint
 from poem.learning.portfolio import Recipe
 from poem.learning.selection import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
@@ -41,13 +41,18 @@ class HeldOut:
         self.layout = Layout(log, training.structure, training.intercept)
         self.units: IntArray = units[self.layout.order]
         self.loss = calibration.scale(self.layout.loss)
-        self._losses: ContextLosses | None = None
+        losses: ContextLosses | None = None
         self._control: Control | None = None
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
-            self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+            losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
             if can_control(log, training.structure, units):
-                self._control = Control(training.logger.scores(self.layout), self._losses, (training.seed, stream))
+                self._control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
+        self._unseen = UnseenRows(self.layout, self.loss, losses)
+
+    def rows(self, policy: Policy, threads: Threads) -> Rows:
+        """Return what estimators may know of these rows under a policy."""
+        return self._unseen.under_weights(policy.weights, threads)
 
     def paired(self, policy: Policy, threads: Threads) -> FloatArray:
         """Return the paired terms of these rows under a policy, for each cap."""
@@ -59,25 +64,6 @@ class HeldOut:
         caps = (CAPS[cap],)
         terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps, ratio)[:, 0]
         return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
-
-    def rows(self, policy: Policy, threads: Threads) -> Rows:
-        """Return what estimators may know of these rows under a policy."""
-        layout, losses = self.layout, self._losses
-        if losses is None:
-            log_ratio = layout.log_prob(policy.weights, threads) - layout.log_propensity
-            return Rows(log_ratio, self.loss, layout.log_propensity)
-        log_prob, expected = np.empty(len(layout)), np.empty(len(layout))
-        wide = layout.design.widen(policy.weights)
-        for shard in layout.shards:
-
-            def use(piece: Piece, scores: FloatArray, found: FloatArray, shard: Shard = shard) -> None:
-                values, alone = losses.of_piece(shard, piece)
-                log_prob[piece.rows] = found
-                mean = layout.structure.expected(scores, values) + alone
-                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
-
-            layout.forward(shard, wide, threads, use)
-        return Rows(log_prob - layout.log_propensity, self.loss, layout.log_propensity, losses.predicted, expected)
 
 
 class Jury:

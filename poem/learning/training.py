@@ -92,7 +92,9 @@ class Training:
     @cached_property
     def strengths(self) -> Strengths:
         """The strengths of the loss models."""
-        return self._strengths or chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads)
+        if self._strengths is not None:
+            return self._strengths
+        return chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads, ranking=True)
 
     @cached_property
     def model(self) -> LossModel:

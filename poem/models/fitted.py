@@ -28,6 +28,11 @@ class LossModel:
     truth: bool = False
 
     @property
+    def name(self) -> str:
+        """What the model is called."""
+        return "hidden truth" if self.truth else "linear"
+
+    @property
     def preference(self) -> FloatArray:
         """The weights (d + 1, k) of a policy that prefers what has a low loss."""
         return self.weights[:, :-1] if self.truth else -self.weights[:, :-1]
@@ -148,3 +153,28 @@ class CautiousLosses(ContextLosses):
 
     def _with_worst(self, values: FloatArray, alone: FloatArray, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         return frozen(np.where(self._supported[contexts], values, -alone[:, None])), alone
+
+
+class ListedLosses(ContextLosses):
+    """The losses of all outputs in all contexts, as a table.
+
+    Parameters
+    ----------
+    layout : Layout
+    table : (n_contexts, k)
+        Of each context of the log.
+    bounds : (lowest, highest)
+        The losses that become −1 and 0.
+    """
+
+    def __init__(self, layout: Layout, table: FloatArray, bounds: tuple[float, float], threads: Threads) -> None:
+        self.layout, self._threads = layout, threads
+        self._table, (self._low, self._high) = table, bounds
+
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        first = shard.first
+        return self.of_contexts(self.layout.contexts[first + piece.contexts.start : first + piece.contexts.stop])
+
+    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+        scaled = (self._table[contexts] - self._high) / (self._high - self._low)
+        return frozen(scaled), np.zeros(len(contexts))
