@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import LoggerModel, logger_model
+from poem.certificates import LoggerModel, can_have_steps, logger_model
 from poem.compute import Threads, mean_square
 from poem.data import BanditLog, Layout, folds_by_context
 from poem.estimators import IPS, Objective, Rows, Weighted
@@ -133,6 +133,13 @@ class Training:
         if steps is None or not steps.lacks:
             return self.losses
         return CautiousLosses(self.losses, steps.supports(self.log.X))
+
+    @cached_property
+    def lacks_support(self) -> bool:
+        """Whether there are outputs that the logging policy never chooses in some region of the contexts."""
+        if self._known is None and not can_have_steps(self.log, self.structure):
+            return False
+        return self.logger.steps is not None and self.logger.steps.lacks
 
     @cached_property
     def direct(self) -> FloatArray:

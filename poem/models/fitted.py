@@ -66,9 +66,12 @@ class ContextLosses:
         self._truth = models[0].truth
         self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
-        self._wide = self._widened(layout.design)
-        # Losses are kept only while they are few, like scores.
-        self._kept = self._of_shard(layout.shards[0]) if len(layout.shards) == 1 else None
+        self._kept: FloatArray | None = None
+        if len(layout.shards) == 1:
+            # Losses are kept only while they are few, like scores; weights are not needed any more.
+            self._kept = self._of_shard(layout.shards[0])
+            del self._wide
+            self._weights = np.empty((0, 0))
 
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
         """Return the losses of the labels or classes (m, k), and those of the contexts alone (m,)."""
@@ -121,6 +124,10 @@ class ContextLosses:
         else:
             own[:, -1] += self._offsets[fold]
         return own
+
+    @cached_property
+    def _wide(self) -> FloatArray:
+        return self._widened(self.layout.design)
 
     @cached_property
     def _batch_wide(self) -> FloatArray:
