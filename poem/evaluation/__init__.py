@@ -3,14 +3,13 @@
 from poem.evaluation.bound import MIN_ROWS, generalization_bound
 from poem.evaluation.calibration import (
     Calibration,
+    Clips,
     LossBounds,
     as_losses,
     calibrate,
     check_learnable,
     check_varied,
-    clip_for,
     loss_range,
-    with_clip_for,
 )
 from poem.evaluation.comparison import estimate, evaluate
 from poem.evaluation.diagnostics import Finding
@@ -22,6 +21,7 @@ from poem.evaluation.table import Evaluation, Line
 __all__ = [
     "MIN_ROWS",
     "Calibration",
+    "Clips",
     "Evaluation",
     "Finding",
     "Gate",
@@ -35,12 +35,10 @@ __all__ = [
     "calibrate",
     "check_learnable",
     "check_varied",
-    "clip_for",
     "estimate",
     "estimate_propensities",
     "evaluate",
     "generalization_bound",
     "loss_range",
     "model_for",
-    "with_clip_for",
 ]

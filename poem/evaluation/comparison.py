@@ -26,7 +26,7 @@ from poem.estimators import (
     Weighted,
     check_level,
 )
-from poem.evaluation.calibration import LossBounds, loss_range, with_clip_for
+from poem.evaluation.calibration import Clips, LossBounds, loss_range
 from poem.evaluation.estimated_propensities import PropensityFit, balanced
 from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
@@ -61,7 +61,7 @@ def estimate(policy: Policy | FlooredPolicy | None, log: BanditLog, estimator: E
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
     log.need_propensities()
-    chosen = with_clip_for(log, SNIPS(clip=None) if estimator is None else estimator)
+    chosen = Clips.of(log).set_in(SNIPS(clip=None) if estimator is None else estimator)
     worst = float(np.max(log.loss))
     rows = JudgedLog(log, (worst - 1.0, worst), None, Threads()).rows(judge_one("the policy", policy, log))
     return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst)

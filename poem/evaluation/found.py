@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from poem.arrays import IntArray
 from poem.data import BanditLog
-from poem.estimators import IPS, Estimate, Estimator, Rows, UnitSums
-from poem.evaluation.calibration import clip_for, with_clip_for
+from poem.estimators import Estimate, Estimator, Rows, UnitSums
+from poem.evaluation.calibration import Clips
 from poem.evaluation.diagnostics import Diagnostics, diagnose, provably_unsupported
 from poem.evaluation.support import unsupported_share
 from poem.policies import Judged
@@ -41,14 +41,16 @@ class Part:
     unsupported: float
 
 
-def find(policy: Judged, rows: Rows, log: BanditLog, unit: IntArray | None, estimators: dict[str, Estimator]) -> Part:
+def find(
+    policy: Judged, rows: Rows, log: BanditLog, unit: IntArray | None, estimators: dict[str, Estimator], clips: Clips
+) -> Part:
     """Follow every estimator; those that need a loss model are left out if the rows have none."""
     known = rows.predicted is not None
     usable = {name: estimator for name, estimator in estimators.items() if known or not estimator.needs_model}
     found = {}
     for name, estimator in usable.items():
-        ready = with_clip_for(log, estimator).tuned(rows)
+        ready = clips.set_in(estimator).tuned(rows)
         sums = ready.terms(rows).by_unit(unit)
         found[name] = Found(ready, ready.summary(sums, rows, unit), sums, rows)
-    findings = diagnose(rows, unit, unsupported_share(policy, log), clip_for(log, IPS("auto"))[0])
+    findings = diagnose(rows, unit, unsupported_share(policy, log), clips.auto)
     return Part(policy.name, found, findings, len(usable) < len(estimators), provably_unsupported(rows))

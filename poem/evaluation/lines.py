@@ -9,6 +9,7 @@ from poem.arrays import IntArray
 from poem.compute import Threads
 from poem.data import BanditLog
 from poem.estimators import ONLY_FOR, Estimate, Estimator, Method, Terms, UnitSums, standard_error
+from poem.evaluation.calibration import Clips
 from poem.evaluation.found import Found, Part, find
 from poem.evaluation.judging import JudgedLog
 from poem.evaluation.table import Evaluation, Line
@@ -41,7 +42,8 @@ def evaluated(
     units = log.units()
     unit: IntArray | None = None if int(units.max()) + 1 == len(log) else units
     rows = JudgedLog(log, options.bounds, model, options.threads)
-    parts = [find(policy, rows.rows(policy), log, unit, estimators) for policy in judged]
+    clips = Clips.of(log)
+    parts = [find(policy, rows.rows(policy), log, unit, estimators, clips) for policy in judged]
     table = _Table(rows, unit, parts, against, options)
     return Evaluation(
         lines=tuple(table.lines()),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,7 +149,8 @@ def fit(
     certifies = doubly_robust and certify
     check_asked(certify, refit, imitate)
     loss_bounds = as_losses(loss_bounds, log)
-    if certifies and isinstance(start, Policy) and start.training.get("log") == log.fingerprint():
+    digest = cache(log.fingerprint)  # the log is read for it once, if at all
+    if certifies and isinstance(start, Policy) and start.training.get("log") == digest():
         raise InputError(
             "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
             "certify=False."
@@ -157,12 +159,12 @@ def fit(
 
     splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
     held_out = [split.held for split in splits if split.held is not None]
-    judge = judge_of(rule, splits[0].train)
     # Folds share the calibration of all that is learnt from; a single part to train on has its own, as in the paper.
     source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *held_out)
     if not certifies:
         check_varied(source)
     calibration = calibrate(source, main_estimator(chosen_learners), loss_bounds, *others, *plan.rest)
+    judge = judge_of(rule, calibration.clips)
     recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
     if not held_out and len(recipes) > 1:
         raise InputError(
@@ -184,7 +186,7 @@ def fit(
         "recipes": [repr(recipe) for recipe in recipes],
         "choice": repr((rule, confidence, guard, certify)),  # what is learnt afterwards depends on it
     }
-    kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
+    kept = Checkpoint(checkpoint, fingerprint(digest(), everything, (begin, logging)) if checkpoint else "")
     again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
     known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
@@ -250,7 +252,7 @@ def fit(
         propensities=propensities,
         doubtful_logger=logging_policy is not None and not _made(logging_policy, log),
     )
-    return replace(result, policy=result.recorded(log))
+    return replace(result, policy=result.recorded(digest))
 
 
 def _made(policy: Policy | FlooredPolicy, log: BanditLog) -> bool:

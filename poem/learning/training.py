@@ -12,7 +12,7 @@ from poem.certificates import LoggerModel, can_have_steps, logger_model
 from poem.compute import Threads, mean_square
 from poem.data import BanditLog, Layout, folds_by_context
 from poem.estimators import IPS, Objective, Rows, Weighted
-from poem.evaluation import Calibration, clip_for
+from poem.evaluation import Calibration
 from poem.learning.portfolio import Learner, Recipe
 from poem.models import (
     CautiousLosses,
@@ -239,9 +239,9 @@ class Training:
         return self.cautious if learner.cautious else self.losses
 
     def _ready(self, estimator: Objective) -> Objective:
-        """Return an estimator with what it leaves to the data set from these rows."""
+        """Return an estimator with the calibrated clip, or with what else it leaves to the data set from these rows."""
         if isinstance(estimator, Weighted):
-            return estimator.with_clip(clip_for(self.log, estimator)[0])
+            return self.calibration.clips.set_in(estimator)
         layout = self.layout
         return estimator.tuned(Rows(np.zeros(len(layout)), self.loss, layout.log_propensity))
 

@@ -9,8 +9,8 @@ from poem.arrays import FloatArray
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
-from poem.estimators import IPS, LARGEST_LOG_RATIO
-from poem.evaluation import Evaluation, Finding, JudgedLog, Line, clip_for, evaluate, loss_range, model_for
+from poem.estimators import LARGEST_LOG_RATIO
+from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all
 from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
@@ -284,12 +284,11 @@ def _by_logger(evaluation: Evaluation, headline: str, outcome: Outcome) -> tuple
 def _weights(ratio: FloatArray, log: BanditLog, evaluation: Evaluation, outcome: Outcome) -> Weights:
     worst = float(log.loss.max())
     curve = evaluation.diagnostics["new"].clip_curve
-    clip = clip_for(log, IPS("auto"))[0]
     return Weights(
         bins=histogram(ratio),
         mean=float(ratio.mean()),
         largest=float(ratio.max()),
-        clip=float("nan") if clip is None else clip,
+        clip=Clips.of(log).auto,
         clip_curve=tuple((at, outcome.sign * (value + worst)) for at, value in curve),
     )
 
