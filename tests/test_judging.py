@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from easy_logs import FEW, a_policy, easy_log, logged_by, rows_of
 
 import poem
-from easy_logs import FEW, a_policy, easy_log, logged_by, rows_of
 from poem.certificates import paired
 from poem.compute import Threads
 from poem.data import folds_of
