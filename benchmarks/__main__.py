@@ -1,9 +1,12 @@
-"""Run all benchmarks, or those named: objective, adagrad, memory, starting, evaluation, reading, certificate."""
+"""Run all benchmarks, or those named: objective, adagrad, memory, starting, evaluation, reading, certificate,
+loss_models."""
 
 import importlib
 import sys
 
 LIMITS = {
+    "peak memory / allowed, default, 1 worker(s)": "≤ 1.0",
+    "peak memory / allowed, default, 2 worker(s)": "≤ 1.0",
     "objective / two scipy products, two threads": "≤ 1.0",
     "replay 64 / replay 4": "≤ 3",
     "AdaGrad rows a second / Vowpal Wabbit's": "≥ 5",

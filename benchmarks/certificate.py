@@ -5,11 +5,10 @@ import time
 import numpy as np
 
 import poem
-from poem.certificates.certificate import forecast
 from poem.compute.kernels import Threads, count_threads
 from poem.evaluation.calibration import calibrate
 from poem.learning.certification import certificate_of
-from poem.learning.contest import HeldOut
+from poem.learning.held_out import HeldOut
 from poem.learning.plan import plan_of
 from poem.learning.training import Training
 
@@ -38,7 +37,7 @@ def run(rounds: int = 3) -> dict[str, float]:
     threads = Threads(count_threads(-1))
     training = Training(earlier, policy.structure, True, calibration, threads=threads)
     seen = HeldOut(earlier, training, earlier.units(), True)
-    foreseen = forecast(seen.paired(policy, threads), seen.units)
+    foreseen = seen.forecast(policy, threads)
     seconds = []
     for _ in range(rounds):
         begin = time.perf_counter()

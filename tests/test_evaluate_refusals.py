@@ -151,7 +151,7 @@ def test_the_policy_to_compare_with_must_be_among_them(log):
 
 @pytest.mark.parametrize("model", ["forest", 3, LogisticRegression], ids=["name", "number", "class"])
 def test_the_model_must_be_known(log, model):
-    with pytest.raises(InputError, match="model must be 'linear', a scikit-learn regressor or None; found"):
+    with pytest.raises(InputError, match="model must be 'auto', 'linear', a scikit-learn regressor or None; found"):
         poem.evaluate(POLICY, log, model=model)
 
 

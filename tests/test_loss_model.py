@@ -13,16 +13,24 @@ import poem
 from poem.compute.kernels import Threads
 from poem.data.folds import folds_of
 from poem.errors import InputError
-from poem.evaluation.model_means import expectations, model_for, unsupported_share
+from poem.evaluation.judging import JudgedLog, model_for
+from poem.evaluation.support import unsupported_share
 from poem.models import CrossFitted, LossModel, cross_fit
 from poem.models.held_out import MANY_UNITS, held_out, some_units
 from poem.models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
 from poem.policies.foreign import judge_all
 
+UNIT = (0.0, 1.0)
 KINDS = ["labels", "classes"]
 FORMS = {"dense": np.asarray, "CSR": sp.csr_array}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_form = pytest.mark.parametrize("form", FORMS)
+
+
+def expectations(judged, log, model, threads):
+    """(predicted, expected) of each row."""
+    predicted, expected = JudgedLog(log, UNIT, model, threads).rows(judged).model
+    return predicted + 1.0, expected + 1.0
 
 
 def a_policy(kind, *, d=3, intercept=True, seed=0):
@@ -226,7 +234,7 @@ def test_predictions_of_a_regressor_do_not_depend_on_the_losses_of_their_fold():
     (judged,) = judge_all(a_policy("classes", seed=3), log)
     tree = DecisionTreeRegressor(random_state=0)
     before, after = (
-        expectations(judged, one, model_for(one, tree, 2, 0, Threads()), Threads()) for one in (log, changed)
+        expectations(judged, one, model_for(one, tree, 2, UNIT, 0, Threads()), Threads()) for one in (log, changed)
     )
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one[inside], other[inside])
@@ -237,7 +245,7 @@ def test_the_model_of_some_rows_keeps_their_folds():
     log = a_log("classes")
     rows = np.arange(0, len(log), 3)
     (judged,) = judge_all(a_policy("classes", seed=3), log)
-    for model in (cross_fit(log), model_for(log, Ridge(), 2, 0, Threads())):
+    for model in (cross_fit(log), model_for(log, Ridge(), 2, UNIT, 0, Threads())):
         whole = expectations(judged, log, model, Threads())
         part = expectations(judged.of_rows(rows), log.take(rows), model.of_rows(rows), Threads())
         np.testing.assert_allclose(part, np.array(whole)[:, rows], rtol=1e-12)
@@ -306,7 +314,7 @@ def test_a_regressor_sees_the_context_and_the_class(form, regressor):
     log = a_log("classes", form)
     policy = a_policy("classes", seed=4)
     (judged,) = judge_all(policy, log)
-    predicted, expected = expectations(judged, log, model_for(log, regressor, 3, 0, Threads()), Threads())
+    predicted, expected = expectations(judged, log, model_for(log, regressor, 3, UNIT, 0, Threads()), Threads())
     x, fold = dense_of(log)[log.context], folds_of(log, 3, 0)
     probabilities = policy.marginals(x)
     for part in range(3):
@@ -324,7 +332,7 @@ def test_a_regressor_sees_the_context_and_the_class(form, regressor):
 def test_a_regressor_cannot_list_label_sets():
     log = a_log("labels")
     with pytest.raises(InputError, match=r"needs outputs that can be listed; use model='linear' for labels"):
-        model_for(log, Ridge(), 2, 0, Threads())
+        model_for(log, Ridge(), 2, UNIT, 0, Threads())
 
 
 # ---- what was never logged ------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from poem.certificates.adaptive import Adaptation, adapts, unexplained
 from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
-from poem.certificates.logger import LoggerModel, known_logger, logger_model
+from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
 from poem.certificates.tails import extremes, heavy_tail, pareto_k
 
@@ -16,6 +16,7 @@ __all__ = [
     "LoggerModel",
     "adapts",
     "can_control",
+    "can_have_steps",
     "extremes",
     "finite",
     "forecast",

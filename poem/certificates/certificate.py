@@ -41,13 +41,12 @@ class Forecast:
         return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
 
 
-def forecast(terms: FloatArray, units: IntArray) -> Forecast:
-    """Forecast a certificate from the paired terms (n, caps) of rows in independent units."""
-    sizes = np.bincount(units).astype(np.float64)
+def forecast(sums_of_caps: FloatArray, sizes: FloatArray) -> Forecast:
+    """Forecast a certificate from the sums of the paired terms of independent units, (units, caps), and their sizes."""
     largest = float(sizes.max())
     best = Forecast(0, -np.inf, 1.0, largest)
-    for cap, column in enumerate(terms.T):
-        floor, sums = floor_of(CAPS[cap]), _sums(units, column)
+    for cap, column in enumerate(sums_of_caps.T):
+        floor, sums = floor_of(CAPS[cap]), np.ascontiguousarray(column)
         speed = growth(sums, floor, sizes)
         if speed > best.growth:
             best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)

@@ -46,18 +46,28 @@ class LoggerScores:
     """A logger model on the contexts of one layout."""
 
     def __init__(self, model: LoggerModel, layout: Layout) -> None:
-        self._layout = layout
-        self._wide = layout.design.widen(model.weights)
+        self._layout, self._weights = layout, model.weights
         self._table: FloatArray | None = None
         if model.floored is not None:
             self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts]), LEAST))
         elif model.steps is not None:
             self._table = model.steps.log_prob(layout.X[layout.contexts])
+        elif len(layout.shards) == 1:  # scores are kept only while they are few
+            (shard,) = layout.shards
+            self._table = np.concatenate([self._scores(shard, piece) for piece in shard.pieces])
+            del self._wide
+
+    @cached_property
+    def _wide(self) -> FloatArray:
+        return self._layout.design.widen(self._weights)
 
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         """Return the scores (m, k) of a piece's contexts."""
         if self._table is not None:
             return self._table[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+        return self._scores(shard, piece)
+
+    def _scores(self, shard: Shard, piece: Piece) -> FloatArray:
         block = shard.design.block(piece.contexts.start, piece.contexts.stop)
         return block.scores(self._wide, self._layout.structure.n_scores)
 
@@ -90,11 +100,16 @@ class Steps:
         return leaves
 
 
+def can_have_steps(log: BanditLog, structure: Structure) -> bool:
+    """Tell whether a tree is tried on a log."""
+    few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS
+    return few and not is_sparse(log.X) and log.n_features <= WIDEST
+
+
 def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
     """Fit the model whose propensities are closer to held-out ones."""
     weights = propensity_model(layout, threads)
-    few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS
-    if is_sparse(log.X) or log.n_features > WIDEST or not few:
+    if not can_have_steps(log, structure):
         return LoggerModel(weights)
     order = np.random.default_rng([seed, 10]).permutation(len(log))
     half, rest = (log.take(np.sort(part)) for part in np.array_split(order, 2))

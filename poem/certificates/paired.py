@@ -33,6 +33,7 @@ from poem.structures import Structure
 CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
 LARGEST_LOG = 50.0  # of h/g
+BLOCK_SCORES = 1 << 18  # scores of outputs that a thread holds at a time
 
 
 @dataclass(frozen=True)
@@ -122,24 +123,33 @@ def _of_piece(
     structure, m = layout.structure, len(piece.starts) - 1
     values, alone = losses.of_piece(shard, piece)
 
-    def tilts(y: AnyArray, starts: IntArray, each: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log g and (h/g − 1)·q of some outputs of each context; ``each`` holds q for the context."""
-        log_h, log_g = (structure.log_prob(one, frozen(y), starts) for one in scores)
-        q = np.clip(-(structure.chosen(values, frozen(y), starts) + each), 0.0, 1.0)
+    def tilts(y: AnyArray, starts: IntArray, part: slice, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return log g and (h/g − 1)·q of some outputs of some contexts; ``rows`` is the context of each output."""
+        log_h, log_g = (structure.log_prob(one[part], frozen(y), starts) for one in scores)
+        q = np.clip(-(structure.chosen(values[part], frozen(y), starts) + alone[part][rows]), 0.0, 1.0)
         return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
 
-    y, weight, exact = structure.outputs(scores[1], rng, COUNT)
-    j = weight.shape[1]
-    borders = frozen(np.arange(0, m * j + 1, j, dtype=np.int64))
-    tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+    def outputs(part: slice) -> tuple[FloatArray, FloatArray, bool]:
+        """Return (h/g − 1)·q of the outputs that sums of some contexts go over, their weights, and if it is exact."""
+        y, weight, exact = structure.outputs(scores[1][part], rng, COUNT)
+        count, j = weight.shape
+        borders = frozen(np.arange(0, count * j + 1, j, dtype=np.int64))
+        return tilts(y, borders, part, np.repeat(np.arange(count), j))[1].reshape(count, j), weight, exact
+
+    def all_outputs() -> tuple[FloatArray, FloatArray, bool]:
+        """Return the same for all contexts, a few at a time: there are many outputs for each."""
+        step = max(1, BLOCK_SCORES // (COUNT * structure.n_scores))
+        parts = [outputs(slice(first, min(first + step, m))) for first in range(0, m, step)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), parts[0][2]
+
+    tilt, weight, exact = all_outputs()
     highest = np.maximum(tilt.max(axis=1), 0.0)
     if not exact:  # κ must not come from the samples that the sum is taken over
-        y, weight, _ = structure.outputs(scores[1], rng, COUNT)
-        tilt = tilts(y, borders, np.repeat(alone, j))[1].reshape(m, j)
+        tilt, weight, _ = all_outputs()
     total = np.sum(weight * np.maximum(highest[:, None] - tilt, 0.0), axis=1)
     most = total if exact else highest + 1.0
     rows = np.repeat(np.arange(m), np.diff(piece.starts))
-    log_g, own = tilts(piece.y, piece.starts, alone[rows])
+    log_g, own = tilts(piece.y, piece.starts, slice(0, m), rows)
     odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], LARGEST_LOG_RATIO))
     difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
     return difference, most

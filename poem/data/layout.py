@@ -88,6 +88,11 @@ class Layout:
         return len(self.loss)
 
     @property
+    def n_contexts(self) -> int:
+        """The number of all contexts of the log."""
+        return int(self.X.shape[0])
+
+    @property
     def batch_design(self) -> Design:
         """All contexts in the form that batches want, made when it is first asked for."""
         if self._used is None and isinstance(self.design, DenseDesign):

@@ -3,40 +3,42 @@
 from poem.evaluation.bound import MIN_ROWS, generalization_bound
 from poem.evaluation.calibration import (
     Calibration,
+    Clips,
     LossBounds,
     as_losses,
     calibrate,
     check_learnable,
     check_varied,
-    clip_for,
+    loss_range,
 )
 from poem.evaluation.comparison import estimate, evaluate
 from poem.evaluation.diagnostics import Finding
 from poem.evaluation.estimated_propensities import balanced, estimate_propensities
 from poem.evaluation.gate import Gate, Look
-from poem.evaluation.model_means import Model, expectations, model_for
+from poem.evaluation.judging import JudgedLog, UnseenRows, model_for
 from poem.evaluation.table import Evaluation, Line
 
 __all__ = [
     "MIN_ROWS",
     "Calibration",
+    "Clips",
     "Evaluation",
     "Finding",
     "Gate",
+    "JudgedLog",
     "Line",
     "Look",
     "LossBounds",
-    "Model",
+    "UnseenRows",
     "as_losses",
     "balanced",
     "calibrate",
     "check_learnable",
     "check_varied",
-    "clip_for",
     "estimate",
     "estimate_propensities",
     "evaluate",
-    "expectations",
     "generalization_bound",
+    "loss_range",
     "model_for",
 ]

@@ -1,7 +1,7 @@
 """Set what the paper sets from the log: loss scale (§4.1), clip M and λ* (§4.2)."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -13,12 +13,48 @@ from poem.evaluation.bound import MIN_ROWS
 
 LossBounds = tuple[float, float] | Literal["auto"]
 ClipRule = Literal["given", "P90/P10", "1/P10", "max/min", "none"]
+E = TypeVar("E", bound=Estimator)
+
+
+@dataclass(frozen=True)
+class Clips:
+    """The clips M that the propensities of a log ask for: the usual one with the rule that it comes from, and the most.
+
+    Under uniform exploration the paper's P90/P10 is 1, which clips every output that a better policy prefers. 1/P10
+    lets through what a ratio to such propensities can be at the most.
+    """
+
+    auto: float
+    rule: ClipRule
+    most: float
+
+    @classmethod
+    def of(cls, log: BanditLog) -> "Clips":
+        """Find the clips of a log."""
+        p10, p90 = np.quantile(log.log_propensity, [0.1, 0.9])
+        most = float(np.exp(max(np.ptp(log.log_propensity), 1.0)))
+        if p90 - p10 >= 1.0:
+            return cls(float(np.exp(p90 - p10)), "P90/P10", most)
+        return cls(float(np.exp(max(-p10, 1.0))), "1/P10", most)
+
+    def asked_by(self, estimator: Estimator) -> tuple[float | None, ClipRule]:
+        """Return the clip that an estimator asks for, and the rule that it comes from."""
+        if not isinstance(estimator, Weighted) or estimator.clip is None:
+            return None, "none"
+        if not isinstance(estimator.clip, str):
+            return float(estimator.clip), "given"
+        return (self.most, "max/min") if estimator.clip == "max" else (self.auto, self.rule)
+
+    def set_in(self, estimator: E) -> E:
+        """Return an estimator with the clip that it asks for, if it clips."""
+        return estimator.with_clip(self.asked_by(estimator)[0]) if isinstance(estimator, Weighted) else estimator
 
 
 @dataclass(frozen=True)
 class Calibration:
     """How the log was scaled: what turns its losses into [−1, 0], and the scales of M and λ.
 
+    ``clip`` and ``clip_rule`` are those of the main estimator, ``clips`` has those of any other.
     ``lam_star`` is the λ at which the logging policy's own objective is zero; above it, a policy
     that avoids every logged output looks better than the one that made the log.
     """
@@ -29,6 +65,7 @@ class Calibration:
     clip: float | None
     clip_rule: ClipRule
     lam_star: float
+    clips: Clips
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -51,13 +88,14 @@ class Calibration:
 def calibrate(log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     low, high = loss_range(np.concatenate([part.loss for part in (log, *held)]), loss_bounds)
-    clip, rule = clip_for(log, estimator)
+    clips = Clips.of(log)
+    clip, rule = clips.asked_by(estimator)
     scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
     spread = float(np.sqrt(scaled.var(ddof=1) / len(scaled)))
     lam_star = -float(scaled.mean()) / spread if spread > 0.0 else 0.0
     source: Literal["given", "data"] = "data" if loss_bounds == "auto" else "given"
-    return Calibration(low, high, source, clip, rule, lam_star)
+    return Calibration(low, high, source, clip, rule, lam_star, clips)
 
 
 def check_learnable(log: BanditLog, force: bool = False) -> None:
@@ -131,20 +169,3 @@ def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
     least, most = float(log.loss.min()), float(log.loss.max())
     turned = not low <= least <= most <= high and low <= -most <= -least <= high
     return (0.0 - high, 0.0 - low) if turned else loss_bounds
-
-
-def clip_for(log: BanditLog, estimator: Estimator) -> tuple[float | None, ClipRule]:
-    """Return the clip M that an estimator asks for on a log, and the rule it comes from."""
-    log_propensity = log.log_propensity
-    if not isinstance(estimator, Weighted) or estimator.clip is None:
-        return None, "none"
-    if not isinstance(estimator.clip, str):
-        return float(estimator.clip), "given"
-    if estimator.clip == "max":
-        return float(np.exp(max(np.ptp(log_propensity), 1.0))), "max/min"
-    p10, p90 = np.quantile(log_propensity, [0.1, 0.9])
-    if p90 - p10 >= 1.0:
-        return float(np.exp(p90 - p10)), "P90/P10"
-    # Under uniform exploration the rule gives M = 1, which clips every output that a better policy
-    # prefers. 1/P10 lets through what a ratio to such propensities can be at the most.
-    return float(np.exp(max(-p10, 1.0))), "1/P10"

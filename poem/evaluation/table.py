@@ -59,6 +59,8 @@ class Evaluation:
     skipped : tuple of str
         Policies without estimates from a loss model, because there is none, or because only the logged
         outputs' probabilities are known.
+    model : str or None
+        The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
     """
 
     lines: tuple[Line, ...]
@@ -71,6 +73,7 @@ class Evaluation:
     skipped: tuple[str, ...] = ()
     outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
+    model: str | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
         """Return the line of (policy, estimator)."""
@@ -116,6 +119,8 @@ class Evaluation:
                 f"{self.interval} intervals exist for {ONLY_FOR[self.interval]} only, not for {', '.join(without)}; "
                 "t and bootstrap intervals exist for all"
             )
+        if self.model is not None:
+            text.append(f"loss model: {self.model}")
         if self.skipped:
             text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
@@ -184,6 +189,7 @@ class Evaluation:
             "against": self.against,
             "outcome": self.outcome,
             "skipped": list(self.skipped),
+            "model": self.model,
             "propensities": self.propensities,
             "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
             "lines": [self._as_shown(line) for line in self.to_dicts()],

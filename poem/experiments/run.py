@@ -164,6 +164,7 @@ def _learnt(method: str, log: BanditLog, seed: int, protocol: Protocol) -> Itera
     )
     seconds = (time.process_time() - begin) / len(found.table)
     for candidate in found.table:
+        assert candidate.policy is not None  # there is one fold
         yield _Fitted(
             candidate.policy,
             c=candidate.c,

@@ -9,8 +9,8 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.data import BanditLog, folds_of
 from poem.errors import InputError, MismatchError
-from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective, Weighted
-from poem.evaluation import clip_for
+from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective
+from poem.evaluation import Clips
 from poem.learning.portfolio import Lam, Learner, learners_for
 from poem.optimizers import LBFGS, Optimizer
 from poem.policies import FlooredPolicy, Policy
@@ -95,12 +95,10 @@ def main_estimator(learners: Sequence[Learner]) -> Estimator:
     return IPS() if only is None else only
 
 
-def judge_of(select_by: str | Estimator, train: BanditLog) -> Estimator:
+def judge_of(select_by: str | Estimator, clips: Clips) -> Estimator:
     """Return the estimator that judges held-out rows, with its clip set."""
-    if isinstance(select_by, Weighted):
-        select_by = select_by.with_clip(clip_for(train, select_by)[0])
     if isinstance(select_by, Estimator):
-        return select_by
+        return clips.set_in(select_by)
     named: dict[str, Estimator] = {"dr": DoublyRobust(clip=None), "ips": IPS(clip=None), "snips": SNIPS(clip=None)}
     if select_by not in named:
         raise InputError(f"select_by must be 'dr', 'ips', 'snips' or an estimator; found {select_by!r}.")

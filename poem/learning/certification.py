@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import Certificate, Forecast, extremes, forecast, heavy_tail, known_logger
+from poem.certificates import Certificate, Forecast, extremes, heavy_tail, known_logger
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import IPS
 from poem.evaluation import Calibration, LossBounds, as_losses, calibrate
 from poem.learning.arguments import check_features, check_kinds, weights_of
-from poem.learning.contest import HeldOut
+from poem.learning.held_out import HeldOut
 from poem.learning.plan import Plan, conditions_of, plan_of
 from poem.learning.training import Training
 from poem.policies import NO_POLICY, FlooredPolicy, Policy
@@ -75,7 +75,7 @@ def certify(
             first, log.structure, policy.intercept, calibration, known=known, seed=seed, threads=threads
         )
         seen = HeldOut(first, training, first.units(), True)
-        foreseen = forecast(seen.paired(policy, threads), np.unique(seen.units, return_inverse=True)[1])
+        foreseen = seen.forecast(policy, threads)
         return certificate_of(policy, training, fresh, foreseen, confidence, plan)
 
 

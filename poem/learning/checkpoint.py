@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.data import BanditLog
 from poem.errors import CheckpointError, PolicyFileError
 from poem.files import write_whole
 from poem.policies import Policy, load_policy
@@ -70,11 +69,11 @@ def _owner(path: Path) -> Any:
         return None
 
 
-def fingerprint(log: BanditLog, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:
-    """Return a digest of everything that decides the outcome of a fit."""
+def fingerprint(log: str, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:
+    """Return a digest of everything that decides the outcome of a fit; ``log`` is that of the log."""
     about = {**settings, "poem": VERSION}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode())
     for start in starts:
         digest.update(b"none" if start is None else np.ascontiguousarray(start).tobytes())
-    digest.update(log.fingerprint().encode())
+    digest.update(log.encode())
     return digest.hexdigest()

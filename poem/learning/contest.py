@@ -1,157 +1,56 @@
-"""Recipes × training rows × held-out rows → candidates, several at a time, kept on disk if wanted."""
+"""Recipes × folds → candidates, several at a time, kept on disk if wanted.
+
+Folds come one after the other, so that only one of them has its layout, its loss models and its starts in memory.
+"""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray
-from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
+from poem.arrays import FloatArray
+from poem.certificates import Forecast
 from poem.compute import Threads
-from poem.data import BanditLog, Layout, Piece, Shard
-from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, standard_error
-from poem.evaluation import Calibration
+from poem.estimators import Estimate, Rows
+from poem.learning.arguments import Split
 from poem.learning.checkpoint import Checkpoint
+from poem.learning.held_out import HeldOut, Jury
 from poem.learning.portfolio import Recipe
 from poem.learning.selection import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.learning.training import Training
-from poem.models import ContextLosses
 from poem.optimizers import Trace
 from poem.policies import Policy
 from poem.progress import Progress
 
-WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
+KEPT_BYTES = 1 << 26  # of the weights of all candidates, above which they are not kept where there are several folds
+
+R = TypeVar("R")
 
 
 class _CancelledError(Exception):
     """Ends the work of other threads after Ctrl-C or an error."""
 
 
-class HeldOut:
-    """Held-out rows, laid out once for all candidates.
+@dataclass
+class _Entry:
+    """What is known so far of one candidate: its first policy, if it is kept, its record, and what each fold says."""
 
-    ``stream`` tells the random numbers of a certificate from those of forecasts.
-    """
-
-    def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool, stream: int = 0) -> None:
-        calibration = training.calibration
-        self.layout = Layout(log, training.structure, training.intercept)
-        self.units: IntArray = units[self.layout.order]
-        self.loss = calibration.scale(self.layout.loss)
-        self._losses: ContextLosses | None = None
-        self._control: Control | None = None
-        if with_model:  # one that has not seen these rows
-            fold = np.zeros(log.n_contexts, dtype=np.int64)
-            self._losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
-            if can_control(log, training.structure, units):
-                self._control = Control(training.logger.scores(self.layout), self._losses, (training.seed, stream))
-
-    def paired(self, policy: Policy, threads: Threads) -> FloatArray:
-        """Return the paired terms of these rows under a policy, for each cap."""
-        return paired_terms(self.layout, self.loss, policy.weights, self._control, threads)
-
-    def evidence(self, policy: Policy, cap: int, threads: Threads) -> Evidence:
-        """Return what these rows say of a policy that has not seen them."""
-        ratio = ratios(self.layout, policy.weights, threads)
-        caps = (CAPS[cap],)
-        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps, ratio)[:, 0]
-        return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
-
-    def rows(self, policy: Policy, threads: Threads) -> Rows:
-        """Return what estimators may know of these rows under a policy."""
-        layout, losses = self.layout, self._losses
-        if losses is None:
-            log_ratio = layout.log_prob(policy.weights, threads) - layout.log_propensity
-            return Rows(log_ratio, self.loss, layout.log_propensity)
-        log_prob, expected = np.empty(len(layout)), np.empty(len(layout))
-        wide = layout.design.widen(policy.weights)
-        for shard in layout.shards:
-
-            def use(piece: Piece, scores: FloatArray, found: FloatArray, shard: Shard = shard) -> None:
-                values, alone = losses.of_piece(shard, piece)
-                log_prob[piece.rows] = found
-                mean = layout.structure.expected(scores, values) + alone
-                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
-
-            layout.forward(shard, wide, threads, use)
-        return Rows(log_prob - layout.log_propensity, self.loss, layout.log_propensity, losses.predicted, expected)
-
-
-class Jury:
-    """The held-out rows of all folds, and the estimator that judges on them.
-
-    A jury that ``foresees`` also says what certificate a candidate may expect.
-    """
-
-    def __init__(
-        self, judge: Estimator, folds: Sequence[HeldOut], calibration: Calibration, foresees: bool = False
-    ) -> None:
-        self.judge, self.folds, self.calibration, self.foresees = judge, folds, calibration, foresees
-        self.units: IntArray = np.unique(np.concatenate([fold.units for fold in folds]), return_inverse=True)[1]
-        self._loss = np.concatenate([fold.loss for fold in folds])
-        self._logged = Terms(self._loss).by_unit(self.units)
-
-    def verdict(self, parts: Sequence[Rows]) -> tuple[Estimate, Gain]:
-        """Return the estimated loss of the policies of all folds, and its difference to what was logged."""
-        rows = _joined(parts)
-        judge = self.judge.tuned(rows)
-        sums = judge.terms(rows).by_unit(self.units)
-        found = judge.summary(sums, rows, self.units)
-        span = self.calibration.loss_high - self.calibration.loss_low
-        typical, worst = _errors(judge, rows, found)
-        gain = Gain(
-            value=span * (found.value - self._logged.value()),
-            stderr=span * standard_error(sums.shares() - self._logged.shares()) if np.isfinite(found.value) else np.inf,
-            freedom=min(found.effective_n, found.units) - 1.0,
-            mean_weight=found.mean_weight,
-            weight_stderr=found.weight_stderr,
-            typical=span * typical,
-            room=span * worst,
-        )
-        return found.rescaled(*self.calibration.bounds), gain
-
-    def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
-        """Return the certificate that a candidate may expect, from the paired terms of all folds."""
-        return forecast(np.concatenate(parts), self.units)
-
-    def logged(self) -> Estimate:
-        """Return the mean loss that was logged."""
-        found = IPS(None).judge(Rows(np.zeros(len(self._loss)), self._loss), self.units)
-        return found.rescaled(*self.calibration.bounds)
-
-
-def _errors(judge: Estimator, rows: Rows, found: Estimate) -> tuple[float, float]:
-    """Return how much worse than estimated decisions are that the log lacks, typically and at worst, of [−1, 0].
-
-    A loss model errs by its root mean squared error, and is rarely more wrong than in the worst twentieth of the
-    rows; where few losses differ from the rest, that is less. Without a model it may be the worst loss, which
-    pessimistic estimators have taken it to be.
-    """
-    if judge.pessimistic or not np.isfinite(found.value):
-        return 0.0, 0.0
-    if rows.predicted is None:
-        return -found.value, -found.value
-    errors = rows.loss - rows.predicted
-    worst = max(0.0, float(np.quantile(errors, WORST_ERRORS)))
-    return min(worst, float(np.sqrt(np.mean(errors**2)))), worst
-
-
-def _joined(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of all folds as one."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = zip(*((p.log_ratio, p.loss, p.log_propensity, p.predicted, p.expected) for p in parts), strict=True)
-    return Rows(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
+    policy: Policy | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    problems: set[str] = field(default_factory=set)
+    rows: list[Rows] = field(default_factory=list)
+    terms: list[FloatArray] = field(default_factory=list)
 
 
 @dataclass
 class Contest:
     """One set of recipes on the training rows of each fold, judged on the held-out ones."""
 
-    trainings: Sequence[Training]
+    whole: Training
+    splits: Sequence[Split]
     jury: Jury | None
     recipes: Sequence[Recipe]
     settings: dict[str, Any]
@@ -160,50 +59,86 @@ class Contest:
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     def run(self, line: Progress) -> list[Candidate]:
-        """Make and judge every candidate: several at a time, or one with all threads."""
-        every = self.trainings[0].threads
-        workers = min(every.count, len(self.recipes))
-        threads = every if len(self.recipes) == 1 else Threads()
+        """Make and judge every candidate."""
+        entries = [_Entry() for _ in self.recipes]
+        for fold in range(len(self.splits)):
+            self._fold(fold, entries, line)
+        return self._each(lambda position, threads: self._judged(entries[position], self.recipes[position]))
 
-        def one(position: int) -> Candidate:
-            return self._candidate(position, self.recipes[position], threads, line)
-
-        if workers == 1:
-            return [one(position) for position in range(len(self.recipes))]
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="poem-fit")
+    def _each(self, one: Callable[[int, Threads], R]) -> list[R]:
+        """Do something for every recipe: several at a time, or one with all threads."""
+        every, count = self.whole.threads, len(self.recipes)
+        if min(every.count, count) == 1:
+            return [one(position, every if count == 1 else Threads()) for position in range(count)]
+        pool = ThreadPoolExecutor(min(every.count, count), thread_name_prefix="poem-fit")
         try:
-            return list(pool.map(one, range(len(self.recipes))))
+            return list(pool.map(lambda position: one(position, Threads()), range(count)))
         except BaseException:
             self.cancelled.set()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _candidate(self, position: int, recipe: Recipe, threads: Threads, line: Progress) -> Candidate:
-        """Make one candidate in each fold, or take it from the checkpoint, and judge it."""
-        first, rows, terms, problems = None, [], [], set()
-        for fold, training in enumerate(self.trainings):
-            number = fold * len(self.recipes) + position
-            policy = self.kept.load(number)
-            if policy is None:
-                policy = self._made(training, number, recipe, threads, line)
-                self.kept.keep(number, policy)
-            problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"]))
-            if self.jury is not None:
-                rows.append(self.jury.folds[fold].rows(policy, threads))
-                if self.jury.foresees:
-                    terms.append(self.jury.folds[fold].paired(policy, threads))
-            first = first or policy
-            line.part_done()
-        assert first is not None
-        validation, gain = (None, None) if self.jury is None else self.jury.verdict(rows)
-        if validation is not None and overfits(validation):
-            problems.add(OVERFITS)
-        foreseen = self.jury.forecast(terms) if self.jury is not None and terms else None
-        found = tuple(problem for problem in MEANING if problem in problems)
-        return _candidate(first, recipe, validation, gain, foreseen, found)
+    def _training(self, fold: int, recipes: Sequence[Recipe]) -> Training:
+        needs_model = any(recipe.needs_model for recipe in self.recipes) or self._judges_with_model
+        training = self.whole.part(self.splits[fold].train, needs_model)
+        training.prepare(recipes)
+        return training
 
-    def _made(self, training: Training, number: int, recipe: Recipe, threads: Threads, line: Progress) -> Policy:
+    @property
+    def _judges_with_model(self) -> bool:
+        return self.jury is not None and self.jury.judge.needs_model
+
+    def _fold(self, fold: int, entries: Sequence[_Entry], line: Progress) -> None:
+        """Make all candidates of one fold; of what they share, nothing is left afterwards."""
+        split, training, held = self.splits[fold], self._training(fold, self.recipes), None
+        if self.jury is not None and split.held is not None and split.units is not None:
+            held = HeldOut(split.held, training, split.units, self._judges_with_model)
+            self.jury.hear(held)
+
+        def one(position: int, threads: Threads) -> None:
+            self._enter(entries[position], fold, position, training, held, threads, line)
+
+        self._each(one)
+
+    def _enter(
+        self,
+        entry: _Entry,
+        fold: int,
+        position: int,
+        training: Training,
+        held: HeldOut | None,
+        threads: Threads,
+        line: Progress,
+    ) -> None:
+        """Make one candidate of one fold, or take it from the checkpoint, and hear the held-out rows."""
+        policy = self._policy(fold, position, training, threads, line)
+        entry.problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"]))
+        if held is not None:
+            entry.rows.append(held.rows(policy, threads))
+            if self.jury is not None and self.jury.foresees:
+                entry.terms.append(held.paired(policy, threads))
+        if not entry.training:
+            entry.policy, entry.training = policy if self._keeps(policy) else None, policy.training
+        line.part_done()
+
+    def _keeps(self, policy: Policy) -> bool:
+        """Tell whether the weights of all candidates are kept: with several folds, they are no answers."""
+        return len(self.splits) == 1 or policy.weights.nbytes * len(self.recipes) <= KEPT_BYTES
+
+    def first_policy(self, candidate: Candidate, line: Progress) -> Policy:
+        """Return the policy of a candidate in the first fold; it is made again if it was not kept."""
+        if candidate.policy is not None:
+            return candidate.policy
+        position = next(place for place, recipe in enumerate(self.recipes) if recipe is candidate.recipe)
+        return self._policy(0, position, self._training(0, [candidate.recipe]), self.whole.threads, line)
+
+    def _policy(self, fold: int, position: int, training: Training, threads: Threads, line: Progress) -> Policy:
+        recipe, number = self.recipes[position], fold * len(self.recipes) + position
+        found = self.kept.load(number)
+        if found is not None:
+            return found
+
         def on_step(step: int, value: float) -> None:
             if self.cancelled.is_set():
                 raise _CancelledError
@@ -211,22 +146,32 @@ class Contest:
 
         # Each candidate has its own order of batches: seven unlucky ones are rarer than one.
         rng = np.random.default_rng([self.seed, 1, number])
-        return training.policy(recipe, rng, on_step, self.settings, threads)
+        policy = training.policy(recipe, rng, on_step, self.settings, threads)
+        self.kept.keep(number, policy)
+        return policy
+
+    def _judged(self, entry: _Entry, recipe: Recipe) -> Candidate:
+        validation, gain = (None, None) if self.jury is None else self.jury.verdict(entry.rows)
+        if validation is not None and overfits(validation):
+            entry.problems.add(OVERFITS)
+        foreseen = self.jury.forecast(entry.terms) if self.jury is not None and entry.terms else None
+        found = tuple(problem for problem in MEANING if problem in entry.problems)
+        return _candidate(entry, recipe, validation, gain, foreseen, found)
 
 
 def _candidate(
-    policy: Policy,
+    entry: _Entry,
     recipe: Recipe,
     validation: Estimate | None,
     gain: Gain | None,
     foreseen: Forecast | None,
     problems: tuple[str, ...],
 ) -> Candidate:
-    record = policy.training["trace"]
+    policy, record = entry.policy, entry.training["trace"]
     return Candidate(
         policy=policy,
         recipe=recipe,
-        lam=policy.training["lam"],
+        lam=entry.training["lam"],
         objective=record["value"],
         mean_weight=record["mean_weight"],
         clipped_share=record["clipped_share"],
@@ -236,7 +181,7 @@ def _candidate(
         problems=problems,
         seconds=record["seconds"],
         trace=Trace(
-            policy.weights,
+            np.empty((0, 0)) if policy is None else policy.weights,
             record["value"],
             record["steps"],
             record["seconds"],

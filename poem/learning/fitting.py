@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import Estimator, Objective
-from poem.evaluation import Calibration, LossBounds, as_losses, calibrate, check_learnable, check_varied
+from poem.evaluation import LossBounds, as_losses, calibrate, check_learnable, check_varied
 from poem.learning.arguments import (
     Split,
     Validation,
@@ -29,9 +30,10 @@ from poem.learning.arguments import (
 )
 from poem.learning.certification import certificate_of
 from poem.learning.checkpoint import Checkpoint, fingerprint
-from poem.learning.contest import Contest, HeldOut, Jury
+from poem.learning.contest import Contest
+from poem.learning.held_out import Jury
 from poem.learning.plan import Plan, plan_of
-from poem.learning.portfolio import CAUTIOUS, LOGGING, MULTIPLIERS, Lam, Recipe
+from poem.learning.portfolio import CAUTIOUS, LOGGING, MULTIPLIERS, Lam
 from poem.learning.result import Fit, Origin
 from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
 from poem.learning.training import Training
@@ -147,7 +149,8 @@ def fit(
     certifies = doubly_robust and certify
     check_asked(certify, refit, imitate)
     loss_bounds = as_losses(loss_bounds, log)
-    if certifies and isinstance(start, Policy) and start.training.get("log") == log.fingerprint():
+    digest = cache(log.fingerprint)  # the log is read for it once, if at all
+    if certifies and isinstance(start, Policy) and start.training.get("log") == digest():
         raise InputError(
             "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
             "certify=False."
@@ -156,12 +159,12 @@ def fit(
 
     splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
     held_out = [split.held for split in splits if split.held is not None]
-    judge = judge_of(rule, splits[0].train)
     # Folds share the calibration of all that is learnt from; a single part to train on has its own, as in the paper.
     source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *held_out)
     if not certifies:
         check_varied(source)
     calibration = calibrate(source, main_estimator(chosen_learners), loss_bounds, *others, *plan.rest)
+    judge = judge_of(rule, calibration.clips)
     recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
     if not held_out and len(recipes) > 1:
         raise InputError(
@@ -183,7 +186,7 @@ def fit(
         "recipes": [repr(recipe) for recipe in recipes],
         "choice": repr((rule, confidence, guard, certify)),  # what is learnt afterwards depends on it
     }
-    kept = Checkpoint(checkpoint, fingerprint(log, everything, (begin, logging)) if checkpoint else "")
+    kept = Checkpoint(checkpoint, fingerprint(digest(), everything, (begin, logging)) if checkpoint else "")
     again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
     threads = Threads(count_threads(n_jobs))
     known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
@@ -201,20 +204,22 @@ def fit(
     policy: Policy | FlooredPolicy | None
     certificate = None
     with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
-        if certifies and isinstance(learners, str) and learners == "auto" and whole.cautious is not whole.losses:
+        if certifies and isinstance(learners, str) and learners == "auto" and whole.lacks_support:
             more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
             recipes = more + recipes
             line.total += len(more) * len(splits)
-        trainings = [whole.part(split.train, _needs_model(judge, recipes)) for split in splits]
-        for training in trainings:
-            training.prepare(recipes)
-        jury = _jury(judge, splits, trainings, calibration, certifies)
-        candidates = Contest(trainings, jury, recipes, settings, kept, seed).run(line)
+        jury = Jury(judge, calibration, certifies) if held_out else None
+        contest = Contest(whole, splits, jury, recipes, settings, kept, seed)
+        candidates = contest.run(line)
         after = len(recipes) * len(splits)
 
-        def learnt(training: Training, candidate: Candidate, otherwise: Policy, number: int = 0) -> Policy:
-            place = kept.beginning_at(after + number)
-            return _learnt_again(training, candidate, otherwise, settings, place, seed, line)
+        def learnt(training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0) -> Policy:
+            """Follow a recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
+            alone, place = [Split(training.log, None, None)], kept.beginning_at(after + number)
+            (final,) = Contest(training, alone, None, [candidate.recipe], settings, place, seed).run(line)
+            if final.policy is None or set(final.problems) - set(candidate.problems):
+                return earlier or contest.first_policy(candidate, line)
+            return final.policy
 
         if certifies:
             chosen, certificate = _certified(candidates[:-1], plan, confidence, whole, learnt)
@@ -224,11 +229,11 @@ def fit(
             policy, origin = _to_return(certificate, logging_policy, refit, imitate)
         else:
             chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
-            policy = learnt(whole, chosen, chosen.policy) if again else chosen.policy
+            policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
             line.total += 1
             final = chosen if origin == "refitted" else candidates[-1]
-            policy = learnt(whole.part(log, True), final, policy if isinstance(policy, Policy) else final.policy, 1)
+            policy = learnt(whole.part(log, True), final, policy if isinstance(policy, Policy) else None, 1)
     result = Fit(
         policy=policy,
         chosen=chosen,
@@ -247,7 +252,7 @@ def fit(
         propensities=propensities,
         doubtful_logger=logging_policy is not None and not _made(logging_policy, log),
     )
-    return replace(result, policy=result.recorded(log))
+    return replace(result, policy=result.recorded(digest))
 
 
 def _made(policy: Policy | FlooredPolicy, log: BanditLog) -> bool:
@@ -257,32 +262,12 @@ def _made(policy: Policy | FlooredPolicy, log: BanditLog) -> bool:
     return bool(np.allclose(policy.log_prob_of(log), log.log_propensity, atol=1e-3))
 
 
-def _needs_model(judge: Estimator, recipes: Sequence[Recipe]) -> bool:
-    return judge.needs_model or any(recipe.needs_model for recipe in recipes)
-
-
-def _jury(
-    judge: Estimator,
-    splits: Sequence[Split],
-    trainings: Sequence[Training],
-    calibration: Calibration,
-    foresees: bool,
-) -> Jury | None:
-    """Return who judges the candidates; None if nothing was held out."""
-    folds = [
-        HeldOut(split.held, training, split.units, judge.needs_model)
-        for split, training in zip(splits, trainings, strict=True)
-        if split.held is not None and split.units is not None
-    ]
-    return Jury(judge, folds, calibration, foresees) if folds else None
-
-
 def _certified(
     candidates: Sequence[Candidate],
     plan: Plan,
     confidence: float,
     whole: Training,
-    learnt: Callable[[Training, Candidate, Policy], Policy],
+    learnt: Callable[[Training, Candidate], Policy],
 ) -> tuple[Candidate, Certificate | None]:
     """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
     found = choose_for_certificate(candidates, 1.0 - confidence, plan.most)
@@ -290,7 +275,7 @@ def _certified(
         return min(candidates, key=rank), None
     rows, fresh = plan.cut(found, 1.0 - confidence)
     training = whole.part(rows, True)
-    policy = learnt(training, found, found.policy)
+    policy = learnt(training, found)
     return found, certificate_of(policy, training, fresh, found.forecast, confidence, plan)
 
 
@@ -303,21 +288,6 @@ def _to_return(
     if logging_policy is not None:
         return logging_policy, "logging policy"
     return None, "imitation" if imitate else "none"
-
-
-def _learnt_again(
-    training: Training,
-    chosen: Candidate,
-    otherwise: Policy,
-    settings: dict[str, Any],
-    kept: Checkpoint,
-    seed: int,
-    line: Progress,
-) -> Policy:
-    """Follow the chosen recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
-    training.prepare([chosen.recipe])
-    (final,) = Contest([training], None, [chosen.recipe], settings, kept, seed).run(line)
-    return otherwise if set(final.problems) - set(chosen.problems) else final.policy
 
 
 def _progress(wanted: bool | None, total: int) -> Progress:

@@ -1,11 +1,11 @@
 """What a fit found, and what it says of itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal
 
 from poem.certificates import Certificate, finite
-from poem.data import BanditLog
 from poem.estimators import Estimate
 from poem.evaluation import Calibration
 from poem.learning.selection import MEANING, Candidate, Table
@@ -185,8 +185,8 @@ class Fit:
     def _name(self, candidate: Candidate) -> str:
         return f"{candidate.learner} (λ {candidate.lam:.3g})"
 
-    def recorded(self, log: BanditLog) -> Policy | FlooredPolicy | None:
-        """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
+    def recorded(self, digest: Callable[[], str]) -> Policy | FlooredPolicy | None:
+        """Return the policy with a record of how it was chosen, and with the digest of the log that it comes from."""
         if not isinstance(self.policy, Policy) or self.origin == "logging policy":
             return self.policy
         found = None if self.certificate is None else self.certificate.to_dict()
@@ -194,7 +194,7 @@ class Fit:
             "candidates": self.rows(),
             "certificate_before_refit" if self.origin == "refitted" else "certificate": found,
             "explanation": self.explain().splitlines(),
-            "log": log.fingerprint(),
+            "log": digest(),
         }
         return replace(self.policy, training={**self.policy.training, **record})
 

@@ -84,10 +84,11 @@ class Candidate:
     in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
     ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which
     it is degenerate. With several folds, policy, training figures and trace are those of the first one, and the
-    estimate is of all.
+    estimate is of all; if all candidates together have more than 64 MiB of weights, ``policy`` is then None
+    and the trace has no weights.
     """
 
-    policy: Policy = field(repr=False)
+    policy: Policy | None = field(repr=False)
     recipe: Recipe
     lam: float
     objective: float

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import LoggerModel, logger_model
+from poem.certificates import LoggerModel, can_have_steps, logger_model
 from poem.compute import Threads, mean_square
 from poem.data import BanditLog, Layout, folds_by_context
 from poem.estimators import IPS, Objective, Rows, Weighted
-from poem.evaluation import Calibration, clip_for
+from poem.evaluation import Calibration
 from poem.learning.portfolio import Learner, Recipe
 from poem.models import (
     CautiousLosses,
@@ -92,7 +92,9 @@ class Training:
     @cached_property
     def strengths(self) -> Strengths:
         """The strengths of the loss models."""
-        return self._strengths or chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads)
+        if self._strengths is not None:
+            return self._strengths
+        return chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads, ranking=True)
 
     @cached_property
     def model(self) -> LossModel:
@@ -131,6 +133,13 @@ class Training:
         if steps is None or not steps.lacks:
             return self.losses
         return CautiousLosses(self.losses, steps.supports(self.log.X))
+
+    @cached_property
+    def lacks_support(self) -> bool:
+        """Whether there are outputs that the logging policy never chooses in some region of the contexts."""
+        if self._known is None and not can_have_steps(self.log, self.structure):
+            return False
+        return self.logger.steps is not None and self.logger.steps.lacks
 
     @cached_property
     def direct(self) -> FloatArray:
@@ -230,9 +239,9 @@ class Training:
         return self.cautious if learner.cautious else self.losses
 
     def _ready(self, estimator: Objective) -> Objective:
-        """Return an estimator with what it leaves to the data set from these rows."""
+        """Return an estimator with the calibrated clip, or with what else it leaves to the data set from these rows."""
         if isinstance(estimator, Weighted):
-            return estimator.with_clip(clip_for(self.log, estimator)[0])
+            return self.calibration.clips.set_in(estimator)
         layout = self.layout
         return estimator.tuned(Rows(np.zeros(len(layout)), self.loss, layout.log_propensity))
 

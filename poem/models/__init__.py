@@ -1,7 +1,7 @@
 """Models of the loss: what an output would have cost that was not chosen."""
 
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
-from poem.models.cross_fitted import CrossFitted, cross_fit
+from poem.models.cross_fitted import CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
 from poem.models.fitted import CautiousLosses, ContextLosses, LossModel
 from poem.models.logistic import logistic_preference
 
@@ -9,10 +9,13 @@ __all__ = [
     "CautiousLosses",
     "ContextLosses",
     "CrossFitted",
+    "Enumerated",
     "LossModel",
+    "Model",
     "Strengths",
     "chosen_strengths",
     "cross_fit",
+    "enumerate_regressor",
     "fit_for_estimates",
     "logistic_preference",
 ]

@@ -17,7 +17,7 @@ class Strengths:
     """The l2 strengths of the loss models.
 
     That of the hidden truth is None where the linear model predicts better, or where there is none; and the logistic
-    one where either does.
+    one where either does, or where it was not asked for.
     """
 
     linear: float
@@ -25,15 +25,25 @@ class Strengths:
     logistic: float | None = None
 
 
-def chosen_strengths(log: BanditLog, bounds: tuple[float, float], seed: int, threads: Threads) -> Strengths:
-    """Compare the models on held-out logged losses, each at its best strength."""
+def chosen_strengths(
+    log: BanditLog, bounds: tuple[float, float], seed: int, threads: Threads, *, ranking: bool = False
+) -> Strengths:
+    """Compare the models on the logged losses of held-out units, each at its best strength.
+
+    Estimates rest on the linear model or on the hidden truth. With ``ranking``, the logistic model is compared as well:
+    it ranks outputs, but its mean under a policy is not known.
+    """
     log = some_units(log, seed)
     parts = held_out(log, seed)
     if not parts:
         return Strengths(1.0)
     linear, least = linear_error(log, parts, threads)
     better: dict[type[BoundedLoss], float] = {}
-    for kind in (HiddenTruth, Logistic) if log.structure.lists_outputs else (Logistic,):
+    if not bounds[0] < bounds[1]:  # all losses are the same
+        return Strengths(linear)
+    kinds: list[type[BoundedLoss]] = [HiddenTruth] if log.structure.lists_outputs else []
+    kinds += [Logistic] if ranking else []
+    for kind in kinds:
         strength, miss = bounded_error(kind, log, parts, bounds, threads)
         if miss < least:
             better[kind], least = strength, miss

@@ -28,6 +28,11 @@ class LossModel:
     truth: bool = False
 
     @property
+    def name(self) -> str:
+        """What the model is called."""
+        return "hidden truth" if self.truth else "linear"
+
+    @property
     def preference(self) -> FloatArray:
         """The weights (d + 1, k) of a policy that prefers what has a low loss."""
         return self.weights[:, :-1] if self.truth else -self.weights[:, :-1]
@@ -61,9 +66,12 @@ class ContextLosses:
         self._truth = models[0].truth
         self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
-        self._wide = self._widened(layout.design)
-        # Losses are kept only while they are few, like scores.
-        self._kept = self._of_shard(layout.shards[0]) if len(layout.shards) == 1 else None
+        self._kept: FloatArray | None = None
+        if len(layout.shards) == 1:
+            # Losses are kept only while they are few, like scores; weights are not needed any more.
+            self._kept = self._of_shard(layout.shards[0])
+            del self._wide
+            self._weights = np.empty((0, 0))
 
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
         """Return the losses of the labels or classes (m, k), and those of the contexts alone (m,)."""
@@ -118,6 +126,10 @@ class ContextLosses:
         return own
 
     @cached_property
+    def _wide(self) -> FloatArray:
+        return self._widened(self.layout.design)
+
+    @cached_property
     def _batch_wide(self) -> FloatArray:
         return self._widened(self.layout.batch_design)
 
@@ -148,3 +160,28 @@ class CautiousLosses(ContextLosses):
 
     def _with_worst(self, values: FloatArray, alone: FloatArray, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         return frozen(np.where(self._supported[contexts], values, -alone[:, None])), alone
+
+
+class ListedLosses(ContextLosses):
+    """The losses of all outputs in all contexts, as a table.
+
+    Parameters
+    ----------
+    layout : Layout
+    table : (n_contexts, k)
+        Of each context of the log.
+    bounds : (lowest, highest)
+        The losses that become −1 and 0.
+    """
+
+    def __init__(self, layout: Layout, table: FloatArray, bounds: tuple[float, float], threads: Threads) -> None:
+        self.layout, self._threads = layout, threads
+        self._table, (self._low, self._high) = table, bounds
+
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        first = shard.first
+        return self.of_contexts(self.layout.contexts[first + piece.contexts.start : first + piece.contexts.stop])
+
+    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+        scaled = (self._table[contexts] - self._high) / (self._high - self._low)
+        return frozen(scaled), np.zeros(len(contexts))

@@ -9,8 +9,9 @@ from poem.arrays import FloatArray
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
-from poem.estimators import IPS, LARGEST_LOG_RATIO
-from poem.evaluation import Evaluation, Finding, Line, Model, clip_for, evaluate, expectations, model_for
+from poem.estimators import LARGEST_LOG_RATIO
+from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
+from poem.models import Model
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all
 from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
 from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
@@ -127,7 +128,8 @@ def describe(
     _check(policy, log, other)
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
-    model = _model(log, seed, threads)
+    bounds = loss_range(log.loss, "auto")
+    model = _model(log, bounds, seed, threads)
     policies = {"new": policy} if other is None else {"new": policy, "other": other}
     options: dict[str, Any] = {"level": level, "n_jobs": n_jobs, "seed": seed}
     evaluation = evaluate(policies, log, "all", model=model, **options)
@@ -140,7 +142,6 @@ def describe(
     decimals = _decimals(evaluation, line)
     fingerprint = log.fingerprint()
     seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
-    bounds = float(log.loss.min()), float(log.loss.max())
     case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
     with OneBlasThread():
         changes = find_changes(policy, log, ratio, outcome.sign, other)
@@ -220,13 +221,13 @@ def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int,
 # ---- estimates ------------------------------------------------------------------------------
 
 
-def _model(log: BanditLog, seed: int, threads: Threads) -> Model | None:
+def _model(log: BanditLog, bounds: tuple[float, float], seed: int, threads: Threads) -> Model | None:
     """Fit the loss model once for all that use it; one unit alone cannot be left out of a model."""
     log.need_propensities()
     if int(log.units().max()) == 0:
         return None
     with OneBlasThread():
-        return model_for(log, "linear", FOLDS, seed, threads)
+        return model_for(log, "auto", FOLDS, bounds, seed, threads)
 
 
 def _decimals(evaluation: Evaluation, line: Line) -> Decimals:
@@ -283,12 +284,11 @@ def _by_logger(evaluation: Evaluation, headline: str, outcome: Outcome) -> tuple
 def _weights(ratio: FloatArray, log: BanditLog, evaluation: Evaluation, outcome: Outcome) -> Weights:
     worst = float(log.loss.max())
     curve = evaluation.diagnostics["new"].clip_curve
-    clip = clip_for(log, IPS("auto"))[0]
     return Weights(
         bins=histogram(ratio),
         mean=float(ratio.mean()),
         largest=float(ratio.max()),
-        clip=float("nan") if clip is None else clip,
+        clip=Clips.of(log).auto,
         clip_curve=tuple((at, outcome.sign * (value + worst)) for at, value in curve),
     )
 
@@ -312,9 +312,10 @@ def _calibration(
 ) -> tuple[Decile, ...]:
     if model is None:
         return ()
+    bounds = loss_range(log.loss, "auto")
     with OneBlasThread():
-        predicted, _ = expectations(judged, log, model, threads)
-    return deciles(outcome.sign * predicted, outcome.sign * log.loss)
+        predicted, _ = JudgedLog(log, bounds, model, threads).rows(judged).model
+    return deciles(outcome.sign * (predicted + bounds[1]), outcome.sign * log.loss)
 
 
 def deciles(predicted: FloatArray, observed: FloatArray) -> tuple[Decile, ...]:

@@ -1,0 +1,136 @@
+"""Policy × rows × loss model → what estimators read: one way for held-out rows of a fit and for logs that judge."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray
+from poem.compute import Threads
+from poem.data import BanditLog, Layout, Piece, Shard
+from poem.errors import InputError
+from poem.estimators import Rows
+from poem.models import ContextLosses, CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
+from poem.policies import Judged, Policy
+
+MODELS = "model must be 'auto', 'linear', a scikit-learn regressor or None; found {model!r}."
+
+
+class UnseenRows:
+    """Rows that a loss model has not seen, laid out once to judge any number of policies.
+
+    Parameters
+    ----------
+    layout : Layout
+    loss : (n,)
+        On the scale of the losses' model, in the layout's order; at most 0.
+    losses : ContextLosses, optional
+        What the loss model says of the layout's contexts.
+    """
+
+    def __init__(self, layout: Layout, loss: FloatArray, losses: ContextLosses | None = None) -> None:
+        self.layout, self.loss, self.losses = layout, loss, losses
+
+    def under_weights(self, weights: FloatArray, threads: Threads) -> Rows:
+        """Return the rows under a policy with these weights, in the layout's order; scores are computed once."""
+        layout, losses = self.layout, self.losses
+        if losses is None:
+            return self._rows(layout.log_prob(weights, threads))
+        log_prob, expected = np.empty(len(layout)), np.empty(len(layout))
+        wide = layout.design.widen(weights)
+        for shard in layout.shards:
+
+            def use(piece: Piece, scores: FloatArray, found: FloatArray, shard: Shard = shard) -> None:
+                values, alone = losses.of_piece(shard, piece)
+                log_prob[piece.rows] = found
+                mean = layout.structure.expected(scores, values) + alone
+                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
+
+            layout.forward(shard, wide, threads, use)
+        return self._rows(log_prob, expected)
+
+    def under_probabilities(self, log_prob: FloatArray, probabilities: FloatArray, threads: Threads) -> Rows:
+        """Return the rows under a policy with these probabilities of the outputs in each context, (n_contexts, k)."""
+        layout, losses = self.layout, self.losses
+        if losses is None:
+            return self._rows(log_prob)
+        expected = np.empty(len(layout))
+        for shard in layout.shards:
+
+            def one(piece: Piece, shard: Shard = shard) -> None:
+                seen = layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+                values, alone = losses.of_piece(shard, piece)
+                mean = np.einsum("ck,ck->c", probabilities[seen], values) + alone
+                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
+
+            threads.map(one, shard.pieces)
+        return self._rows(log_prob, expected)
+
+    def _rows(self, log_prob: FloatArray, expected: FloatArray | None = None) -> Rows:
+        log_propensity = self.layout.log_propensity
+        predicted = None if self.losses is None else self.losses.predicted
+        return Rows(log_prob - log_propensity, self.loss, log_propensity, predicted, expected)
+
+
+class JudgedLog:
+    """A whole log to judge policies on: each of its rows by the loss model that has not seen it.
+
+    ``bounds`` are the lowest and the highest loss; losses are taken around the highest.
+    """
+
+    def __init__(self, log: BanditLog, bounds: tuple[float, float], model: Model | None, threads: Threads) -> None:
+        self.log, self.model, self._threads = log, model, threads
+        low, self.worst = bounds
+        self._span = (self.worst - low) or 1.0
+        self.loss: FloatArray = log.loss - self.worst
+        self._folds: list[tuple[IntArray, UnseenRows]] = []
+        if model is not None:
+            self._folds = [self._fold(model, fold) for fold in np.unique(model.fold).tolist()]
+
+    def _fold(self, model: Model, fold: int) -> tuple[IntArray, UnseenRows]:
+        """Return the rows that a fold's model has not seen: where they are in the log, and laid out."""
+        place = np.flatnonzero(model.fold == fold)
+        layout = Layout(self.log.take(place), self.log.structure, True)
+        losses = model.on(layout, fold, (self.worst - self._span, self.worst), self._threads)
+        return place[layout.order], UnseenRows(layout, (layout.loss - self.worst) / self._span, losses)
+
+    def rows(self, policy: Judged) -> Rows:
+        """Return the rows under a policy, in the log's order; with a loss model if there is one and it can be used."""
+        log_propensity = self.log.log_propensity
+        plain = Rows(policy.log_prob - log_propensity, self.loss, log_propensity)
+        if self.model is None or not policy.has_marginals:
+            return plain
+        predicted, expected = np.empty((2, len(self.log)))
+        for place, unseen in self._folds:
+            found = self._under(policy, place, unseen)
+            predicted[place], expected[place] = (self._span * column for column in found.model)
+        return replace(plain, predicted=predicted, expected=expected)
+
+    def _under(self, policy: Judged, place: IntArray, unseen: UnseenRows) -> Rows:
+        if policy.policy is not None:
+            return unseen.under_weights(_with_intercept(policy.policy), self._threads)
+        assert policy.probabilities is not None
+        return unseen.under_probabilities(policy.log_prob[place], policy.probabilities, self._threads)
+
+
+def _with_intercept(policy: Policy) -> FloatArray:
+    """Return the weights of a policy with an intercept, which is 0 if it has none."""
+    weights = policy.weights
+    return weights if policy.intercept else np.vstack([weights, np.zeros((1, weights.shape[1]))])
+
+
+def model_for(
+    log: BanditLog, model: Any, folds: int, bounds: tuple[float, float], seed: int, threads: Threads
+) -> Model:
+    """Fit the loss model that was asked for, fold by fold; one that was fitted before is taken as it is."""
+    if isinstance(model, CrossFitted | Enumerated):
+        if len(model.fold) != len(log):
+            raise InputError(f"the model was fitted for {len(model.fold)} rows; this log has {len(log)}.")
+        return model
+    if isinstance(model, str) and model in ("auto", "linear"):
+        return cross_fit(log, folds, bounds=bounds if model == "auto" else None, seed=seed, threads=threads)
+    if isinstance(model, str | type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise InputError(MODELS.format(model=model))
+    if not log.structure.lists_outputs:
+        raise InputError("a regressor as a loss model needs outputs that can be listed; use model='linear' for labels.")
+    return enumerate_regressor(log, model, folds, seed)

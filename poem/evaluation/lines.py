@@ -1,0 +1,139 @@
+"""The lines of an evaluation's table: every policy by every estimator, with intervals and differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import IntArray
+from poem.compute import Threads
+from poem.data import BanditLog
+from poem.estimators import ONLY_FOR, Estimate, Estimator, Method, Terms, UnitSums, standard_error
+from poem.evaluation.calibration import Clips
+from poem.evaluation.found import Found, Part, find
+from poem.evaluation.judging import JudgedLog
+from poem.evaluation.table import Evaluation, Line
+from poem.evaluation.uncertainty import Uncertainty
+from poem.models import Model
+from poem.policies import Judged
+
+
+@dataclass(frozen=True)
+class Options:
+    """What does not depend on policies: threads, the kind of interval, and what a loss can be."""
+
+    threads: Threads
+    interval: Method
+    level: float
+    replicates: int
+    seed: int
+    bounds: tuple[float, float]
+
+
+def evaluated(
+    judged: Sequence[Judged],
+    log: BanditLog,
+    model: Model | None,
+    estimators: dict[str, Estimator],
+    against: str,
+    options: Options,
+) -> Evaluation:
+    """Judge all policies on one log."""
+    units = log.units()
+    unit: IntArray | None = None if int(units.max()) + 1 == len(log) else units
+    rows = JudgedLog(log, options.bounds, model, options.threads)
+    clips = Clips.of(log)
+    parts = [find(policy, rows.rows(policy), log, unit, estimators, clips) for policy in judged]
+    table = _Table(rows, unit, parts, against, options)
+    return Evaluation(
+        lines=tuple(table.lines()),
+        diagnostics={part.name: part.diagnostics for part in parts},
+        logged=table.logged_mean(),
+        interval=options.interval,
+        level=options.level,
+        against=against,
+        propensities=log.propensities,
+        outcome=log.outcome,
+        skipped=tuple(part.name for part in parts if part.skipped),
+        model=None if model is None else model.name,
+    )
+
+
+class _Table:
+    """Estimates of all policies on the rows of one log, to be compared with one of them or with what was logged."""
+
+    def __init__(
+        self, rows: JudgedLog, unit: IntArray | None, parts: Sequence[Part], against: str, options: Options
+    ) -> None:
+        self.worst, self.best = rows.worst, options.bounds[0] - rows.worst  # the best one around the worst one
+        self.parts, self.n_rows, self.interval = parts, len(rows.log), options.interval
+        self.base = next((part for part in parts if part.name == against), None)
+        self.logged = Terms(rows.loss).by_unit(unit)
+        self.uncertainty = Uncertainty(
+            rows.loss,
+            self.best,
+            unit,
+            self.logged,
+            [found.sums for part in parts for found in part.found.values()],
+            interval=options.interval,
+            level=options.level,
+            replicates=options.replicates,
+            seed=options.seed,
+            threads=options.threads,
+        )
+
+    def logged_mean(self) -> Estimate:
+        """Return the mean loss that was logged."""
+        value, stderr = self.logged.value() + self.worst, standard_error(self.logged.shares())
+        return Estimate(value, stderr, self.n_rows, len(self.logged), 1.0, 0.0, float(self.n_rows))
+
+    def lines(self) -> list[Line]:
+        """Return one line for each policy and estimator."""
+        return [self._line(part, name, found) for part in self.parts for name, found in part.found.items()]
+
+    def _other(self, part: Part, name: str) -> tuple[UnitSums | None, Found | None]:
+        """Return what an estimate is compared with: its sums, and the estimate that they are of, if they are of one."""
+        if self.base is None:
+            return self.logged, None
+        versus = None if part is self.base else self.base.found.get(name)
+        return (versus.sums, versus) if versus else (None, None)
+
+    def _line(self, part: Part, name: str, found: Found) -> Line:
+        low, high = self.uncertainty.of(found)
+        other, versus = self._other(part, name)
+        difference = better = np.nan
+        ends = (np.nan, np.nan)
+        if other is not None:
+            difference, ends, better = self.uncertainty.of_difference(found, other, versus)
+        bias, above = self._bias(part, found)
+        below = 0.0 if self.interval == "bernstein" else bias  # its low end has the bias in it
+        others = (0.0, 0.0) if versus is None or self.base is None else self._bias(self.base, versus)
+        ends = ends[0] - bias - others[1], ends[1] + above + others[0]
+        if bias + others[0] > 0.0 and ends[0] <= 0.0 <= ends[1]:
+            better = np.nan  # the bias alone may decide it
+        return Line(
+            policy=part.name,
+            estimator=name,
+            value=found.estimate.value + self.worst,
+            low=low - below + self.worst,
+            high=high + above + self.worst,
+            stderr=found.estimate.stderr,
+            bias_bound=bias,
+            difference=difference,
+            difference_low=ends[0],
+            difference_high=ends[1],
+            probability_better=better,
+            verdict=part.diagnostics.verdict,
+            freedom=found.freedom,
+            bias_above=above,
+        )
+
+    def _bias(self, part: Part, found: Found) -> tuple[float, float]:
+        """Return how far the true loss can be below and above the estimate because weight was held back or is missing.
+
+        What certainly has no support may cost anything within the range of the loss; pessimistic estimators have
+        taken it to be the worst, and intervals that hold for any n count it themselves.
+        """
+        missing = 0.0 if self.interval in ONLY_FOR else -self.best * part.unsupported
+        bias = found.estimate.bias_bound + missing
+        return bias, 0.0 if found.estimator.pessimistic else bias

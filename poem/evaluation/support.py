@@ -1,0 +1,26 @@
+"""How much of a policy's probability is on outputs that a log does not hold."""
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.data import BanditLog
+from poem.policies import Judged
+
+
+def unsupported_share(policy: Judged, log: BanditLog) -> float | None:
+    """Return the policy's mean probability of an output with a class, or a label's value, that was never logged."""
+    if not policy.has_marginals:
+        return None
+    seen = np.bincount(log.context, minlength=log.n_contexts)
+    never_on, never_off = log.structure.unlogged(log.y)
+    if not (never_on.any() or never_off.any()):
+        return 0.0
+    share = log.structure.chance_of_any(_all_marginals(policy, log), never_on, never_off)
+    return float(share @ seen / seen.sum())
+
+
+def _all_marginals(policy: Judged, log: BanditLog) -> FloatArray:
+    if policy.probabilities is not None:
+        return policy.probabilities
+    assert policy.policy is not None
+    return policy.policy.marginals(log.X)

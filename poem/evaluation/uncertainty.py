@@ -1,0 +1,169 @@
+"""How far off an estimate may be: intervals of single policies, and of their differences."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import FloatArray, IntArray
+from poem.compute import Threads
+from poem.estimators import (
+    FLOORED,
+    IPS,
+    Method,
+    Terms,
+    UnitSums,
+    bca,
+    bernstein,
+    bootstrap,
+    clopper_pearson,
+    least_mean,
+    normal,
+    standard_error,
+    student,
+)
+from poem.evaluation.found import Found
+
+Interval = tuple[float, float]
+
+
+class Uncertainty:
+    """One kind of interval for all estimates on the rows of one log.
+
+    Parameters
+    ----------
+    loss : (n,)
+        Around the worst one.
+    best : float
+        The best loss, around the worst one.
+    unit : (n,) int or None
+        The independent unit of each row; None if every row is one.
+    logged : UnitSums
+        The sums of the loss itself.
+    estimates : sequence of UnitSums
+        Those of all estimates: what the bootstrap draws from.
+    """
+
+    def __init__(
+        self,
+        loss: FloatArray,
+        best: float,
+        unit: IntArray | None,
+        logged: UnitSums,
+        estimates: Sequence[UnitSums],
+        *,
+        interval: Method,
+        level: float,
+        replicates: int,
+        seed: int,
+        threads: Threads,
+    ) -> None:
+        self.loss, self.best, self.unit = loss, best, unit
+        self.interval, self.tail, self.seed = interval, (1.0 - level) / 2.0, seed
+        self.logged, columns = logged, [*estimates, logged]
+        self.drawn = None
+        if interval == "bootstrap":
+            self.drawn = bootstrap(columns, replicates, seed=seed, threads=threads)
+        self._place = {id(sums): position for position, sums in enumerate(columns)}
+
+    def of(self, found: Found) -> Interval:
+        """Return the interval of an estimate, around the worst loss and without its bias."""
+        freedom, drawn = found.freedom, self.drawn
+        value, stderr = found.estimate.value, found.estimate.stderr
+        if not np.isfinite(value):
+            return -np.inf, np.inf
+        if drawn is not None and freedom >= 1.0 - 1e-9:
+            return drawn.interval(self._place[id(found.sums)], found.sums, self.tail)
+        if self.interval == "bernstein":
+            return self._bernstein(found)
+        if self.interval in FLOORED:
+            return self._floored(found, self.tail)
+        if self.interval == "clopper-pearson":
+            return self._clopper_pearson(found)
+        if self.interval == "normal" and freedom >= 1.0 - 1e-9:
+            return normal(value, stderr, self.tail)
+        return student(value, stderr, freedom, self.tail)
+
+    def _bernstein(self, found: Found) -> Interval:
+        """Bound the loss by clipped IPS, which is too high by at most the range times the weight that is missing.
+
+        That is 1 less the mean of the clipped weights, which has a Bernstein bound of its own.
+        """
+        estimator = found.estimator
+        if not isinstance(estimator, IPS) or estimator.clip is None:
+            return -np.inf, np.inf
+        clip = float(np.exp(estimator.log_clip))
+        _, high = bernstein(found.sums, clip * -self.best, self.tail)
+        low, _ = bernstein(found.sums, clip * -self.best, self.tail / 2.0)
+        weights = Terms(estimator.ratios(found.rows.log_ratio)).by_unit(self.unit)
+        weight, _ = bernstein(weights, clip, self.tail / 2.0)
+        return low + self.best * max(1.0 - weight, 0.0), high
+
+    def _clopper_pearson(self, found: Found) -> Interval:
+        """Bound the gain over the worst loss, which is 0 or the weight times the range of the loss."""
+        if found.estimator != IPS(None):
+            return -np.inf, np.inf
+        if self.best == 0.0:
+            return 0.0, 0.0
+        size = len(self.loss) / len(found.sums)
+        weight = found.rows.weights(self.unit)
+        low, high = clopper_pearson(found.sums.top / (self.best * size), weight / size, self.tail)
+        return self.best * high, self.best * low
+
+    def _floored(self, found: Found, tail: float, less: float = 0.0) -> Interval:
+        """Bound the loss of a policy, or with ``less=1`` its difference to the logged loss, with error ``tail`` each.
+
+        With the reward R, 0 for the worst loss and 1 for the best, (r − less)·R is at least −less, and so is
+        (r − less)·(1 − R). The first bounds the loss from above: what the log does not support counts as the worst.
+        The second bounds it from below: there it counts as the best.
+        """
+        if found.estimator != IPS(None):
+            return -np.inf, np.inf
+        if self.best == 0.0:
+            return 0.0, 0.0
+        reward: FloatArray = self.loss / self.best
+        excess, value = found.rows.ratio - less, found.estimate.value - less * self.logged.value()
+        bounds = []
+        for part in (excess * reward, excess * (1.0 - reward)):
+            sums = Terms(part).by_unit(self.unit)
+            bounds.append(least_mean(self.interval, sums.top, sums.count, -less, tail, self.seed))
+        high, low = self.best * bounds[0], (1.0 - less) * self.best - self.best * bounds[1]
+        return min(low, value), max(high, value)
+
+    def _floored_difference(self, found: Found, versus: Found | None) -> Interval:
+        """Bound the difference to the logged loss by paired terms, to another policy by the bounds of both."""
+        if versus is None:
+            return self._floored(found, self.tail, less=1.0)
+        low, high = self._floored(found, self.tail / 2.0)
+        other_low, other_high = self._floored(versus, self.tail / 2.0)
+        return low - other_high, high - other_low
+
+    def of_difference(self, found: Found, other: UnitSums, versus: Found | None) -> tuple[float, Interval, float]:
+        """Return the difference to other sums, its interval, and the probability that it is below 0.
+
+        ``versus`` is the estimate that the other sums are of; None if they are the logged losses.
+        """
+        freedom, drawn = found.freedom if versus is None else min(found.freedom, versus.freedom), self.drawn
+        value = found.estimate.value - other.value()
+        if not np.isfinite(value):
+            return np.nan, (-np.inf, np.inf), np.nan
+        if self.interval in FLOORED:
+            return value, self._floored_difference(found, versus), np.nan
+        if self.interval not in ("t", "normal", "bootstrap"):
+            return value, (-np.inf, np.inf), np.nan  # these know single means only
+        if freedom < 1.0 - 1e-9:
+            return value, (-np.inf, np.inf), np.nan
+        if drawn is not None:
+            replicates = drawn.values[:, self._place[id(found.sums)]] - drawn.values[:, self._place[id(other)]]
+            ends = bca(replicates, value, found.sums.left_out() - other.left_out(), self.tail)
+            good = replicates[np.isfinite(replicates)]
+            return value, ends, float(np.mean(good < 0.0) + 0.5 * np.mean(good == 0.0))
+        stderr = standard_error(found.sums.shares() - other.shares())
+        if stderr <= 1e-12 * (-self.best):  # rounding, not a difference
+            if abs(value) <= 1e-12 * (-self.best):
+                return 0.0, (0.0, 0.0), 0.5
+            return value, (value, value), float(value < 0.0)
+        better = float(special.stdtr(freedom, -value / stderr))
+        if self.interval == "normal":
+            return value, normal(value, stderr, self.tail), better
+        return value, student(value, stderr, freedom, self.tail), better

@@ -1,0 +1,144 @@
+"""Held-out rows, and the estimator that judges candidates on them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from poem.arrays import FloatArray, IntArray
+from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
+from poem.compute import Threads
+from poem.data import BanditLog, Layout
+from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, UnitSums, standard_error
+from poem.evaluation import Calibration, UnseenRows
+from poem.learning.selection import Gain
+from poem.learning.training import Training
+from poem.models import ContextLosses
+from poem.policies import Policy
+
+WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
+
+
+class HeldOut:
+    """Held-out rows, laid out once for all candidates.
+
+    ``stream`` tells the random numbers of a certificate from those of forecasts.
+    """
+
+    def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool, stream: int = 0) -> None:
+        calibration = training.calibration
+        self.layout = Layout(log, training.structure, training.intercept)
+        self.units: IntArray = units[self.layout.order]
+        self._unit: IntArray = np.unique(self.units, return_inverse=True)[1]
+        self.loss = calibration.scale(self.layout.loss)
+        losses: ContextLosses | None = None
+        self._control: Control | None = None
+        if with_model:  # one that has not seen these rows
+            fold = np.zeros(log.n_contexts, dtype=np.int64)
+            losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+            if can_control(log, training.structure, units):
+                self._control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
+        self._unseen = UnseenRows(self.layout, self.loss, losses)
+
+    def rows(self, policy: Policy, threads: Threads) -> Rows:
+        """Return what estimators may know of these rows under a policy."""
+        return self._unseen.under_weights(policy.weights, threads)
+
+    def paired(self, policy: Policy, threads: Threads) -> FloatArray:
+        """Return the sums of the paired terms of each unit under a policy, for each cap, in the order of the units."""
+        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads)
+        return np.stack([np.bincount(self._unit, weights=column) for column in terms.T], axis=1)
+
+    def forecast(self, policy: Policy, threads: Threads) -> Forecast:
+        """Return the certificate that a policy may expect, by these rows alone."""
+        return forecast(self.paired(policy, threads), np.bincount(self._unit).astype(np.float64))
+
+    def evidence(self, policy: Policy, cap: int, threads: Threads) -> Evidence:
+        """Return what these rows say of a policy that has not seen them."""
+        ratio = ratios(self.layout, policy.weights, threads)
+        caps = (CAPS[cap],)
+        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps, ratio)[:, 0]
+        return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
+
+
+class Jury:
+    """The estimator that judges, and what it must know of the held-out rows of all folds.
+
+    A jury that ``foresees`` also says what certificate a candidate may expect.
+    """
+
+    def __init__(self, judge: Estimator, calibration: Calibration, foresees: bool = False) -> None:
+        self.judge, self.calibration, self.foresees = judge, calibration, foresees
+        self._units: list[IntArray] = []
+        self._losses: list[FloatArray] = []
+
+    def hear(self, held: HeldOut) -> None:
+        """Take note of the rows of one more fold."""
+        self._units.append(held.units)
+        self._losses.append(held.loss)
+
+    @cached_property
+    def units(self) -> IntArray:
+        """The independent unit of each row, fold by fold."""
+        return np.unique(np.concatenate(self._units), return_inverse=True)[1]
+
+    @cached_property
+    def _loss(self) -> FloatArray:
+        return np.concatenate(self._losses)
+
+    @cached_property
+    def _logged(self) -> UnitSums:
+        return Terms(self._loss).by_unit(self.units)
+
+    def verdict(self, parts: Sequence[Rows]) -> tuple[Estimate, Gain]:
+        """Return the estimated loss of the policies of all folds, and its difference to what was logged."""
+        rows = _joined(parts)
+        judge = self.judge.tuned(rows)
+        sums = judge.terms(rows).by_unit(self.units)
+        found = judge.summary(sums, rows, self.units)
+        span = self.calibration.loss_high - self.calibration.loss_low
+        typical, worst = _errors(judge, rows, found)
+        gain = Gain(
+            value=span * (found.value - self._logged.value()),
+            stderr=span * standard_error(sums.shares() - self._logged.shares()) if np.isfinite(found.value) else np.inf,
+            freedom=min(found.effective_n, found.units) - 1.0,
+            mean_weight=found.mean_weight,
+            weight_stderr=found.weight_stderr,
+            typical=span * typical,
+            room=span * worst,
+        )
+        return found.rescaled(*self.calibration.bounds), gain
+
+    def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
+        """Return the certificate that a candidate may expect, from the paired terms of the units of all folds."""
+        place = np.argsort(np.concatenate([np.unique(units) for units in self._units]), kind="stable")
+        return forecast(np.concatenate(parts)[place], np.bincount(self.units).astype(np.float64))
+
+    def logged(self) -> Estimate:
+        """Return the mean loss that was logged."""
+        found = IPS(None).judge(Rows(np.zeros(len(self._loss)), self._loss), self.units)
+        return found.rescaled(*self.calibration.bounds)
+
+
+def _errors(judge: Estimator, rows: Rows, found: Estimate) -> tuple[float, float]:
+    """Return how much worse than estimated decisions are that the log lacks, typically and at worst, of [−1, 0].
+
+    A loss model errs by its root mean squared error, and is rarely more wrong than in the worst twentieth of the
+    rows; where few losses differ from the rest, that is less. Without a model it may be the worst loss, which
+    pessimistic estimators have taken it to be.
+    """
+    if judge.pessimistic or not np.isfinite(found.value):
+        return 0.0, 0.0
+    if rows.predicted is None:
+        return -found.value, -found.value
+    errors = rows.loss - rows.predicted
+    worst = max(0.0, float(np.quantile(errors, WORST_ERRORS)))
+    return min(worst, float(np.sqrt(np.mean(errors**2)))), worst
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    """Return the rows of all folds as one."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*((p.log_ratio, p.loss, p.log_propensity, p.predicted, p.expected) for p in parts), strict=True)
+    return Rows(*(None if column[0] is None else np.concatenate(column) for column in columns))  # type: ignore[arg-type]
