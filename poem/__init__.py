@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         estimate_propensities,
         evaluate,
         generalization_bound,
+        watch,
     )
     from poem.health import Health, inspect
     from poem.learning import Fit, Learner, certify, fit
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
         FlooredPolicy,
         Policy,
         constant_policy,
+        decide,
         load_policy,
         logging_policy,
+        read_log_for,
         supervised,
         uniform_policy,
     )
@@ -85,6 +88,7 @@ __all__ = [
     "balanced",
     "certify",
     "constant_policy",
+    "decide",
     "estimate",
     "estimate_propensities",
     "evaluate",
@@ -95,9 +99,11 @@ __all__ = [
     "load_policy",
     "logging_policy",
     "read_log",
+    "read_log_for",
     "simulate",
     "supervised",
     "uniform_policy",
+    "watch",
     "write_log",
     "write_report",
 ]
@@ -129,6 +135,7 @@ _MODULES = {
         "estimate_propensities",
         "evaluate",
         "generalization_bound",
+        "watch",
     ),
     "health": ("Health", "inspect"),
     "learning.sklearn_learner": ("CRMLearner",),
@@ -138,8 +145,10 @@ _MODULES = {
         "FlooredPolicy",
         "Policy",
         "constant_policy",
+        "decide",
         "load_policy",
         "logging_policy",
+        "read_log_for",
         "supervised",
         "uniform_policy",
     ),

@@ -282,7 +282,7 @@ class BanditLog:
         mask = held[unit]
         return self.take(~mask), self.take(mask)
 
-    def split_by_time(self, fraction: float) -> tuple["BanditLog", "BanditLog"]:
+    def split_by_time(self, fraction: float = 0.25) -> tuple["BanditLog", "BanditLog"]:
         """Split into (earlier rows, the latest ``fraction`` of them): a test of whether what was learnt still holds."""
         if self.time is None:
             raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")

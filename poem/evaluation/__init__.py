@@ -5,21 +5,25 @@ from poem.evaluation.calibration import (
     Calibration,
     LossBounds,
     as_losses,
+    bounds_of_losses,
     calibrate,
     check_learnable,
     check_varied,
     clip_for,
 )
 from poem.evaluation.comparison import estimate, evaluate
+from poem.evaluation.conclusion import Conclusion, conclude, deciding_line
 from poem.evaluation.diagnostics import Finding
 from poem.evaluation.estimated_propensities import balanced, estimate_propensities
 from poem.evaluation.gate import Gate, Look
 from poem.evaluation.model_means import Model, expectations, model_for
 from poem.evaluation.table import Evaluation, Line
+from poem.evaluation.watching import Watch, in_time_order, watch
 
 __all__ = [
     "MIN_ROWS",
     "Calibration",
+    "Conclusion",
     "Evaluation",
     "Finding",
     "Gate",
@@ -27,16 +31,22 @@ __all__ = [
     "Look",
     "LossBounds",
     "Model",
+    "Watch",
     "as_losses",
     "balanced",
+    "bounds_of_losses",
     "calibrate",
     "check_learnable",
     "check_varied",
     "clip_for",
+    "conclude",
+    "deciding_line",
     "estimate",
     "estimate_propensities",
     "evaluate",
     "expectations",
     "generalization_bound",
+    "in_time_order",
     "model_for",
+    "watch",
 ]

@@ -19,7 +19,7 @@ from poem.learning import Fit, fit, warm_up
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policies import Policy, constant_policy, supervised, uniform_policy
 from poem.simulation import simulate
-from poem.text import aligned
+from poem.text import Grid
 
 REPLAY = 64  # how often each image is decided on: enough to see what each method makes of a log
 DEFAULT = "poem.fit(log)"
@@ -136,7 +136,7 @@ def _say(enabled: bool, text: str) -> None:
 def format_table(rows: list[Row]) -> str:
     """Return the rows as an aligned text table."""
     head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95 % interval", "seconds", "remark")
-    return aligned(head, [_cells(row) for row in rows])
+    return str(Grid(head, [_cells(row) for row in rows]))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -95,6 +95,11 @@ class Health:
         """Why the verdict is not better and what to do, worst first."""
         return [finding.reason for finding in self.problems]
 
+    @property
+    def fit(self) -> bool:
+        """Whether the log is fit for learning, perhaps with care."""
+        return self.verdict != "unfit"
+
     def of(self, name: str) -> Finding | None:
         """Return the finding of a name, if there is one."""
         return next((finding for finding in self.findings if finding.name == name), None)

@@ -80,11 +80,19 @@ class Fit:
         return self.certificate is not None and self.certificate.certified
 
     @property
+    def success(self) -> bool:
+        """Whether there is a new policy to use: it is certified, or no certificate was asked for."""
+        return bool(self.certified) or self.origin == "learnt"
+
+    @property
+    def learnt(self) -> Policy | None:
+        """The policy that this fit made; None if there is none, or if it is the logging policy that was passed."""
+        return self.policy if isinstance(self.policy, Policy) and self.origin != "logging policy" else None
+
+    @property
     def refitted(self) -> bool:
         """Whether the policy was learnt from more rows than the candidates of the table."""
-        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
-            return False
-        return bool(self.policy.training["n_train"] != self.n_train)
+        return self.learnt is not None and bool(self.learnt.training["n_train"] != self.n_train)
 
     def __repr__(self) -> str:
         lines = [
@@ -187,7 +195,7 @@ class Fit:
 
     def recorded(self, log: BanditLog) -> Policy | FlooredPolicy | None:
         """Return the policy with a record of how it was chosen, and of the log that it was learnt from."""
-        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+        if self.learnt is None:
             return self.policy
         found = None if self.certificate is None else self.certificate.to_dict()
         record = {
@@ -196,11 +204,35 @@ class Fit:
             "explanation": self.explain().splitlines(),
             "log": log.fingerprint(),
         }
-        return replace(self.policy, training={**self.policy.training, **record})
+        return replace(self.learnt, training={**self.learnt.training, **record})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as data that JSON can hold."""
         return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found as plain data, in what the log called it: rewards are rewards. Unbounded is None."""
+        found = None if self.certificate is None else self.certificate.to_dict()
+        if found is not None:
+            found["logged"] = self._shown(found["logged"])
+        return {
+            "origin": self.origin,
+            "outcome": self.outcome,
+            "learner": self.chosen.learner,
+            "certified": self.certified,
+            "certificate": found,
+            "warnings": self.warnings(),
+            "candidates": [self._as_shown(row) for row in self.rows()],
+        }
+
+    def _as_shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a candidate's estimates in what the log called it."""
+        if self.outcome == "loss" or row["validation"] is None:
+            return row
+        turned = {"validation": 0.0 - row["validation"]}
+        for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
+            turned[name] = None if row[other] is None else 0.0 - row[other]
+        return row | turned
 
     def warnings(self) -> list[str]:
         """Return what should make you hesitate, in words."""
@@ -222,8 +254,7 @@ class Fit:
         elif self.certified:
             found += self._problems()
         if self.calibration.bounds_from == "data":
-            advice = "say so if not (loss_bounds=, --loss-bounds)"
-            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; if not, pass loss_bounds=")
         return found
 
     def _problems(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Files and data frames of any common kind → BanditLog."""
 
 from poem.readers.checked import SUM_OFF, coded_outputs, contexts_by_row, distributions, log_of, looks_like, times_of
+from poem.readers.convert import convert_log
 from poem.readers.detect import suffix_format
 from poem.readers.parquet import labels_column, roles_from
 from poem.readers.raw import INDEXES, RawLog, Roles, check_roles
@@ -15,6 +16,7 @@ __all__ = [
     "check_roles",
     "coded_outputs",
     "contexts_by_row",
+    "convert_log",
     "distributions",
     "labels_column",
     "log_of",

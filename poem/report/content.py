@@ -8,7 +8,7 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
-from poem.errors import InputError
+from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, LARGEST_LOG_RATIO
 from poem.evaluation import Evaluation, Finding, Line, Model, clip_for, evaluate, expectations, model_for
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all
@@ -183,6 +183,11 @@ def _check(policy: Any, log: Any, other: Any) -> None:
         raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a policy of poem's, as poem.load_policy returns; found {other!r}.")
+    if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
+        raise MismatchError(
+            "the other policy has other features or outputs, and a page is made from one reading of the log. Compare "
+            "them by poem evaluate --against, or train the new one with start= the other."
+        )
 
 
 def _training(policy: AnyPolicy) -> dict[str, Any]:
