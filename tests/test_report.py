@@ -217,7 +217,7 @@ def test_gain_in_absolute_and_in_per_cent():
     page = plain(report_html(constant([0.0001, 0.9999], "ab"), log))
     content = describe(constant([0.0001, 0.9999], "ab"), log)
     gain, old = content.gain.value, log.loss.mean()
-    assert f"lower by {content.decimals.show(gain)} (95 % interval of the gain:" in page
+    assert f"lower by {content.decimals.show(gain)} (95% interval of the gain:" in page
     assert f"a gain of {percent(gain / old, signed=True)}".replace("\u00a0", " ") in page
     assert "4,000 logged rows, all independent" in page
     assert "Run an A/B test" in page
@@ -399,8 +399,8 @@ def test_numbers_in_words():
     assert significant(1234.5) == "1,234"
     assert significant(0.012345) == "0.0123"
     assert significant(-1e-9) == "−1.00e−9"
-    assert percent(0.1234, signed=True) == "+12.3\u00a0%"
-    assert percent(0.001234) == "0.12\u00a0%"
+    assert percent(0.1234, signed=True) == "+12.3%"
+    assert percent(0.001234) == "0.12%"
     assert points(-0.0525) == "−5.2"
     assert rough(12345) == "12,000"
     assert (short(0.5), short(1000.0), short(-0.002)) == ("0.5", "1,000", "−0.002")

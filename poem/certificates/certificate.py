@@ -31,7 +31,7 @@ class Forecast:
     largest: float
 
     def units_needed(self, alpha: float) -> float:
-        """Return how many units give a certificate with a chance of 95 %."""
+        """Return how many units give a certificate with a chance of 95%."""
         # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
         wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
         return wanted / self.growth if self.growth > 0.0 else np.inf
@@ -67,18 +67,18 @@ class Certificate:
     confidence : float
     gain_at_least : float
         A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
-        confidence of 95 %), for any number of rows and any distribution of losses and weights.
+        confidence of 95%), for any number of rows and any distribution of losses and weights.
     gain : float
         The estimated gain. Certified gains are corrected for the luck that it takes to be certified.
     interval : (float, float)
-        An approximate 95 % interval of the gain, by Student's t, from no lower than ``gain_at_least``. Where a few
+        An approximate 95% interval of the gain, by Student's t, from no lower than ``gain_at_least``. Where a few
         units decide, it is as wide as bets make it.
     logged : float
         The mean loss that was logged on the rows that certify.
     rows, units : int
         How many rows certify, in how many independent units.
     units_needed : float
-        About how many units would certify such a gain with a chance of 95 %; infinite if there is none.
+        About how many units would certify such a gain with a chance of 95%; infinite if there is none.
     conditions : tuple of str
         What the bound takes for granted.
     objections : tuple of str
@@ -102,7 +102,7 @@ class Certificate:
         sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
         lines = [
             f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
-            f"estimated gain {self.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]",
+            f"estimated gain {self.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]",
             *(f"provided that {text}" for text in self.conditions),
             *(f"but {text}" for text in self.objections),
         ]

@@ -31,7 +31,7 @@ class Tail:
         Whether its shape is above ¼ and clearly above that of an exponential tail: losses far beyond those of the log
         must be expected, and the largest of them is no bound.
     cap : float
-        Where to cap the losses on that side: so that their mean distance from the median falls by 5 %. This is the
+        Where to cap the losses on that side: so that their mean distance from the median falls by 5%. This is the
         smallest range, and so the shortest interval, for a bias that is known and small.
     """
 

@@ -55,7 +55,7 @@ class Estimate:
         Its degrees of freedom are those of the effective rows or of the units, whichever are fewer.
         """
         if not 0.0 < level < 1.0:
-            raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95 %.")
+            raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95%.")
         freedom = min(self.effective_n, self.units) - 1.0
         if freedom < 1.0 - 1e-9 or not np.isfinite(self.stderr):
             return -np.inf, np.inf

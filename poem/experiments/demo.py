@@ -135,7 +135,7 @@ def _say(enabled: bool, text: str) -> None:
 
 def format_table(rows: list[Row]) -> str:
     """Return the rows as an aligned text table."""
-    head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95 % interval", "seconds", "remark")
+    head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95% interval", "seconds", "remark")
     return str(Grid(head, [_cells(row) for row in rows]))
 
 
@@ -193,7 +193,7 @@ def _draw_truth(axes: Any, rows: list[Row]) -> None:
     ends = [0.0, 1.15 * max(row.expected_loss for row in shown)]
     axes.plot(ends, ends, color="0.6", linewidth=1, zorder=0)
     axes.set(
-        xlabel="true expected test loss", ylabel="off-policy estimate, 95 % interval", title="Estimate against truth"
+        xlabel="true expected test loss", ylabel="off-policy estimate, 95% interval", title="Estimate against truth"
     )
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     axes.grid(alpha=0.3)

@@ -148,9 +148,9 @@ def percent(share: float) -> str:
     """Return a share in per cent, with few digits."""
     size = abs(100.0 * share)
     if 0.0 < size < 0.01:
-        return f"<{SPACE}0.01{SPACE}%"
+        return f"<{SPACE}0.01%"
     decimals = 2 if 0.0 < size < 1.0 or 99.9 < size < 100.0 else 1 if 1.0 <= size < 10.0 or 99.0 < size < 100.0 else 0
-    return f"{100.0 * share:,.{decimals}f}{SPACE}%"
+    return f"{100.0 * share:,.{decimals}f}%"
 
 
 def p_value(p: float) -> str:

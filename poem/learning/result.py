@@ -122,7 +122,7 @@ class Fit:
         if found is not None:
             low, high = found.interval
             lines.append(
-                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
+                f"Gain: {found.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
                 f"is {self._shown(found.logged):.4g} on these rows."
             )
             if self.certified:
@@ -185,7 +185,7 @@ class Fit:
             lines += [
                 f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
                 f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
-                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}]: that of the "
+                f"Gain: {-chosen.gain.value:.4g}, approximate 95% interval [{-high:.4g}, {-low:.4g}]: that of the "
                 "winner, so likely too high.",
             ]
         return lines

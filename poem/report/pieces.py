@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from poem.report.content import Content
 from poem.report.markup import Html, element, joined
 from poem.report.verdict import Range
-from poem.report.wording import SPACE, cut
+from poem.report.wording import cut
 
 LABEL_WIDTH = 60  # characters of a label in a table
 NOTHING = Html("")
@@ -82,4 +82,4 @@ def ends(one: Range, content: Content, *, signed: bool = False) -> str:
 
 def level(content: Content) -> str:
     """Return the level of the intervals."""
-    return f"{100.0 * content.facts.level:g}{SPACE}%"
+    return f"{100.0 * content.facts.level:g}%"

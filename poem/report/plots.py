@@ -276,7 +276,7 @@ def _move(move: Move, axis: Axis, y: float) -> Html:
 
 def axis_percent(share: float) -> str:
     """Return a share for an axis."""
-    return f"{short(100.0 * share)}\u00a0%"
+    return f"{short(100.0 * share)}%"
 
 
 # ---- weights --------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from poem.report import plots
 from poem.report.content import Content, Estimated
 from poem.report.markup import Html, element, joined
 from poem.report.pieces import NOTHING, ends, figure, items, key, label, level, row, section, side_by_side, table
-from poem.report.wording import SPACE, UNKNOWN, count, percent
+from poem.report.wording import UNKNOWN, count, percent
 
 NOTES = {
     "IPS": "the weighted mean: right on average, and noisy",
@@ -102,8 +102,8 @@ def _chance(probability: float) -> str:
     if math.isnan(probability):
         return UNKNOWN
     if probability > 0.999:
-        return f"> 99.9{SPACE}%"
-    return f"< 0.1{SPACE}%" if probability < 0.001 else percent(probability)
+        return "> 99.9%"
+    return "< 0.1%" if probability < 0.001 else percent(probability)
 
 
 def _about_trivial(content: Content) -> Html:

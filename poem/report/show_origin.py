@@ -9,7 +9,7 @@ from poem.report.content import Content
 from poem.report.markup import Html, element, joined
 from poem.report.pieces import NOTHING, ends, items, label, row, section, table, words, words_head
 from poem.report.verdict import Range
-from poem.report.wording import SPACE, UNKNOWN, counted, cut, significant
+from poem.report.wording import UNKNOWN, counted, cut, significant
 
 MOST_CANDIDATES = 20
 HOW_TO_READ = (
@@ -47,7 +47,7 @@ def _candidates(content: Content) -> Html:
     # Only a fit that certifies has prospects to choose by.
     certifies = any(not math.isnan(_number(one, "gain_likely")) for one in ordered)
     prospects = ("likely gain", "units to certify") if certifies else ()
-    interval = f"95{SPACE}% interval"
+    interval = "95% interval"
     head = ("candidate", "λ", f"held-out {content.outcome.name}", interval, "gain", *prospects, "mean weight")
     rows = (_candidate(one, content, certifies) for one in ordered[:MOST_CANDIDATES])
     note = element("p", HOW_TO_READ, class_="note") if certifies else NOTHING

@@ -4,7 +4,7 @@ from poem.report import plots
 from poem.report.content import Content
 from poem.report.markup import Html, element, joined
 from poem.report.pieces import figure, key, pill, row, section, side_by_side, table, words, words_head
-from poem.report.wording import SPACE, count, counted, percent, rough, short, significant
+from poem.report.wording import count, counted, percent, rough, short, significant
 
 MOST_PAIRS = 60  # outputs in the check of the weights
 CHECKS = {
@@ -14,7 +14,7 @@ CHECKS = {
     "mean weight": "Should be 1. If not, the propensities are wrong, or the log lacks what the policy does.",
     "clipped mass": "Weight that clipped IPS leaves out. Much of it makes clipped estimates too cautious.",
     "Pareto k": "How heavy the tail of the weights is. Above 0.7 no number of rows makes the estimate safe.",
-    "moved by the clip": f"How far the estimate hangs on the largest 1{SPACE}% of the weights.",
+    "moved by the clip": "How far the estimate hangs on the largest 1% of the weights.",
     "events": "Units whose outcomes decide: how often a rare one occurred. From 25 on an interval can be relied on.",
     "provably unsupported": "What the policy does where the log had no choice: nothing can be known about it.",
     "never logged": "How much of what the policy does was never tried in the log.",
