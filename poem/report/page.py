@@ -25,7 +25,7 @@ def page_of(content: Content) -> str:
         .render(
             content=content,
             name=content.outcome.name,
-                level=level,
+            level=level,
             show=content.decimals.show,
             ends=ends,
             counted=counted,
