@@ -23,9 +23,7 @@ from poem.commands.arguments import (
 from poem.text import Sheet
 
 if TYPE_CHECKING:
-    from poem.data import BanditLog
-    from poem.policies import FlooredPolicy, Policy
-    from poem.readers import RawLog
+    pass
 
 
 def add(commands: Any) -> None:
@@ -68,7 +66,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table of estimates."""
     from poem.evaluation import conclude, evaluate
-    from poem.policies import load_policy, was_trained_on
+    from poem.policies import load_policy, on_log, same_reading, was_trained_on
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
@@ -77,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
     seen = bool(was_trained_on(policy, log))
     policies: dict[str, Any] = {"policy": policy}
     if other is not None:
-        policies["other"] = as_seen(other, policy, raw, log, options)
+        policies["other"] = other if same_reading(policy, other) else on_log(other, raw, log, name=options.against.name)
+        if other is policies["other"] and was_trained_on(other, log):
+            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
     with working(options, "evaluating"):
         found = evaluate(
             policies,
@@ -94,51 +94,3 @@ def run(options: argparse.Namespace) -> int:
     content = {"better": conclusion.better, "answer": str(conclusion), "trained_on_this_log": seen}
     show(options, Sheet(*found.sheet().parts, str(conclusion)), content | json.loads(found.to_json()))
     return 0 if conclusion.better else 1
-
-
-# ---- a policy of other features -------------------------------------------------------------------
-
-
-class Classifier:
-    """A policy over classes whose features are not those of the log, with the features that it needs."""
-
-    def __init__(self, policy: "Policy | FlooredPolicy", X: Any) -> None:
-        self.classes_, self._policy, self._own = policy.labels, policy, X
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of all classes in each context of the log."""
-        return self._policy.marginals(self._own)
-
-
-class Chooser:
-    """The same for label sets."""
-
-    def __init__(self, policy: "Policy | FlooredPolicy", own: "BanditLog") -> None:
-        self._policy, self._own = policy, own
-
-    def log_prob_of(self, log: "BanditLog") -> Any:
-        """Return the log-probabilities of the logged outputs."""
-        return self._policy.log_prob_of(self._own)
-
-
-def as_seen(
-    other: "Policy | FlooredPolicy",
-    policy: "Policy | FlooredPolicy",
-    raw: "RawLog",
-    log: "BanditLog",
-    options: argparse.Namespace,
-) -> Any:
-    """Return the policy to compare with, in a form that can be judged on a log which was read for the first one."""
-    from poem.policies import check_recipe, recipe_of, was_trained_on
-
-    if (other.features, other.feature_names, other.labels) == (policy.features, policy.feature_names, policy.labels):
-        if was_trained_on(other, log):
-            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
-        return other
-    if not log.structure.lists_outputs:
-        return Chooser(other, log_for(other, options.against, raw, options))
-    from poem.readers import log_of
-
-    own = log_of(raw, features=recipe_of(other), labels=policy.labels, missing=True)
-    check_recipe(other, own.features, raw.origin.name, options.against.name)
-    return Classifier(other, own.X)

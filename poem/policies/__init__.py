@@ -4,6 +4,7 @@ from poem.policies.deciding import decide, explores_little, new_seed, with_floor
 from poem.policies.floor import FlooredPolicy
 from poem.policies.foreign import NO_POLICY, Judged, judge_all, judge_one
 from poem.policies.logistic import logging_policy, supervised
+from poem.policies.other_features import on_log, same_reading
 from poem.policies.policy import Policy, constant_policy, load_policy, uniform_policy
 from poem.policies.provenance import made_log, was_trained_on, without_floor
 from poem.policies.reading import (
@@ -35,8 +36,10 @@ __all__ = [
     "logging_policy",
     "made_log",
     "new_seed",
+    "on_log",
     "read_log_for",
     "recipe_of",
+    "same_reading",
     "shortened",
     "supervised",
     "uniform_policy",
