@@ -11,6 +11,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
 from poem.estimators import Bets, Terms, best_share, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
+from poem.text import Sheet
 
 POWER = 0.95  # the chance of a certificate that a forecast asks for
 FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
@@ -107,6 +108,9 @@ class Certificate:
             *(f"but {text}" for text in self.objections),
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return Sheet(str(self)).html()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; None stands for what is unbounded."""

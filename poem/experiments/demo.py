@@ -133,10 +133,10 @@ def _say(enabled: bool, text: str) -> None:
 # ---- output ---------------------------------------------------------------------------------
 
 
-def format_table(rows: list[Row]) -> str:
-    """Return the rows as an aligned text table."""
+def table_of(rows: list[Row]) -> Grid:
+    """Return the rows as a table of text."""
     head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95% interval", "seconds", "remark")
-    return str(Grid(head, [_cells(row) for row in rows]))
+    return Grid(head, [_cells(row) for row in rows])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

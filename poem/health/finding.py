@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from poem.text import Grid, Sheet
+
 Verdict = Literal["fit", "with care", "unfit"]
 Topic = Literal[
     "rows",
@@ -121,6 +123,11 @@ class Health:
             for line in _wrapped(f"  {MARKS[finding.verdict]} ", "    ", finding.reason)
         ]
         return "\n".join([f"{self.name}: is this log fit for learning?", "", *body, "", self._summary(), *reasons])
+
+    def _repr_html_(self) -> str:
+        rows = [(finding.topic, MARKS[finding.verdict], finding.text) for finding in self.findings]
+        reasons = (f"{MARKS[finding.verdict]} {finding.reason}" for finding in self.problems)
+        return Sheet(f"{self.name}: {self._summary()}", Grid(("", "", ""), rows, left=3), *reasons).html()
 
     def _topic_lines(self, topic: Topic) -> Iterable[str]:
         mine = [finding for finding in self.findings if finding.topic == topic]

@@ -10,6 +10,7 @@ from poem.estimators import Estimate
 from poem.evaluation import Calibration
 from poem.learning.selection import MEANING, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
+from poem.text import Grid, Sheet
 
 Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
@@ -95,11 +96,18 @@ class Fit:
         return self.learnt is not None and bool(self.learnt.training["n_train"] != self.n_train)
 
     def __repr__(self) -> str:
-        lines = [
+        return str(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def sheet(self) -> Sheet:
+        """Return the policy, the candidates and the verdict, to be shown."""
+        lines: list[str | Grid] = [
             "no policy" if self.policy is None else str(self.policy),
             f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
             *(["propensities are estimated, not logged"] if self._estimated else []),
-            str(self.table),
+            self.table.grid(),
         ]
         if self.confidence is not None:
             lines.append(self._verdict())
@@ -107,7 +115,7 @@ class Fit:
             better = self.chosen.validation.interval()[1] < self.logged.value
             verdict = "is estimated to be better" if better else "is not shown to be better"
             lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
-        return "\n".join(lines)
+        return Sheet(*lines)
 
     def explain(self) -> str:
         """Return in a few lines what was chosen, whether it is certified, the estimated gain, and the warnings."""
