@@ -2,16 +2,17 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, ConsoleOptions, Group
     from rich.table import Table
     from rich.text import Text
 
+GAP = 2  # columns between two columns of a table
 # How a line begins in a terminal, and the colour of that beginning; the first one that fits counts.
 TONES = (
     (r"Certified:|Answer: (estimated to be )?better|Answer: ship\.|Verdict: fit|Chosen:", "bold green"),
@@ -40,17 +41,26 @@ class Grid:
         room = " " * (width - length)
         return cell + room if column < self.left else room + cell
 
-    def __rich__(self) -> "Table":
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Table]":
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold")
-        for number, name in enumerate(self.head):
-            table.add_column(Text(name), justify="left" if number < self.left else "right", overflow="fold")
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+        words = self._longest_words()
+        whole = sum(words) + GAP * len(words) <= options.max_width  # cells are folded between words, if there is room
+        for number, (name, word) in enumerate(zip(self.head, words, strict=True)):
+            side: Literal["left", "right"] = "left" if number < self.left else "right"
+            table.add_column(Text(name), justify=side, overflow="fold", min_width=word if whole else None)
         for row in self.rows:
             table.add_row(*map(Text, row))
-        return table
+        yield table
+
+    def _longest_words(self) -> list[int]:
+        from rich.cells import cell_len
+
+        columns = zip(self.head, *self.rows, strict=True)
+        return [max(cell_len(word) for cell in column for word in (cell.split() or [""])) for column in columns]
 
     def html(self) -> str:
         """Return an HTML table; whatever a name holds is escaped."""
