@@ -265,6 +265,7 @@ def test_labelled_tables_become_the_log_of_a_weak_policy(tmp_path):
         ("pass force=True if so", "pass --force if so"),
         ("(--time, time=)", "(--time)"),
         ("(time=, --time).", "(--time)."),
+        ("(group=, --group): a name that only another command has", "(--group): a name that only another command has"),
         ("Leave validation= out, or certify=False.", "Leave --valid out, or --no-certificate."),
         ("a feature time=noon and time='noon'", "a feature time=noon and time='noon'"),
         ("Build it with labels=.", "Build it with labels=."),
