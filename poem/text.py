@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 GAP = 2  # columns between two columns of a table
 # How a line begins in a terminal, and the colour of that beginning; the first one that fits counts.
 TONES = (
-    (r"Certified:|Answer: (estimated to be )?better|Answer: ship\.|Verdict: fit|Chosen:", "bold green"),
+    (r"Certified:|Answer: (estimated to be )?better|Answer: ship\.|Verdict: fit for learning:", "bold green"),
     (r"Not certified:|Answer: [^.,:]*|Verdict: [^:.]*", "bold yellow"),
-    (r"Warning:|Provided that:|Gain:|Best:|Against:", "bold"),
+    (r"Warning:|Chosen:|Provided that:|Gain:|Best:|Against:", "bold"),
 )
 
 
