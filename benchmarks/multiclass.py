@@ -29,7 +29,7 @@ from poem.errors import DegenerateWarning
 from poem.files.whole import write_whole
 from poem.learning.fitting import warm_up
 from poem.progress import Progress
-from poem.text import aligned
+from poem.text import Grid
 
 SETS = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer, "iris": load_iris}
 TRAIN_SHARE, LOGGER_SHARE, LOGGER_C, REPLAY = 0.75, 0.05, 0.1, 4
@@ -285,7 +285,7 @@ def main() -> None:
     for data, done in trials(seeds, options.jobs).items():
         found = results(data, done)
         rows = [cells(result, of_method(found, DEFAULT)) for result in found]
-        print(f"{data}\n{aligned(HEAD[1:], [row[1:] for row in rows])}\n")
+        print(f"{data}\n{Grid(HEAD[1:], [row[1:] for row in rows])}\n")
         lines += rows
         notes.append(verdict(data, found))
     print("\n".join(notes))

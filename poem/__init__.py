@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         estimate_propensities,
         evaluate,
         generalization_bound,
+        watch,
     )
     from poem.health import Health, inspect
     from poem.learning import Fit, Learner, certify, fit
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
         FlooredPolicy,
         Policy,
         constant_policy,
+        decide,
         load_policy,
         logging_policy,
+        read_log_for,
         supervised,
         uniform_policy,
     )
@@ -87,6 +90,7 @@ __all__ = [
     "balanced",
     "certify",
     "constant_policy",
+    "decide",
     "estimate",
     "estimate_propensities",
     "evaluate",
@@ -97,9 +101,11 @@ __all__ = [
     "load_policy",
     "logging_policy",
     "read_log",
+    "read_log_for",
     "simulate",
     "supervised",
     "uniform_policy",
+    "watch",
     "write_log",
     "write_report",
 ]
@@ -131,6 +137,7 @@ _MODULES = {
         "estimate_propensities",
         "evaluate",
         "generalization_bound",
+        "watch",
     ),
     "health": ("Health", "inspect"),
     "learning.sklearn_learner": ("CRMLearner",),
@@ -140,8 +147,10 @@ _MODULES = {
         "FlooredPolicy",
         "Policy",
         "constant_policy",
+        "decide",
         "load_policy",
         "logging_policy",
+        "read_log_for",
         "supervised",
         "uniform_policy",
     ),

@@ -55,6 +55,7 @@ def _leave() -> None:
 def _answered(arguments: Sequence[str] | None) -> int:
     import warnings
 
+    from poem.commands.typed import as_typed
     from poem.errors import PoemError
 
     _mend_streams()
@@ -63,10 +64,10 @@ def _answered(arguments: Sequence[str] | None) -> int:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")  # with the usage of the command
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _teller(options.quiet)
+            warnings.showwarning = _teller(options)
             return int(options.run(options))
     except PoemError as error:
-        print(f"poem: {error}", file=sys.stderr)
+        print(f"poem: {as_typed(error, options.parser)}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of our output has gone: nothing more to say
         _let_stdout_go()
@@ -127,13 +128,14 @@ def _let_stdout_go() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _teller(quiet: bool) -> Callable[..., None]:
+def _teller(options: "argparse.Namespace") -> Callable[..., None]:
     """Return what says poem's own warnings in one line; those of its libraries are not for users."""
 
     def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        from poem.commands.typed import as_typed
         from poem.errors import PoemWarning
 
-        if issubclass(category, PoemWarning) and not quiet:
-            print(f"poem: warning: {message}", file=sys.stderr)
+        if issubclass(category, PoemWarning) and not options.quiet:
+            print(f"poem: warning: {as_typed(message, options.parser)}", file=sys.stderr)
 
     return show_warning

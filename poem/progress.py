@@ -1,4 +1,7 @@
-"""A progress bar on stderr: quiet unless asked for, and never in the way of results on stdout."""
+"""A progress bar on stderr: quiet unless asked for, and never in the way of results on stdout.
+
+A terminal gets one line that is drawn anew, by rich; a file gets a plain line now and then.
+"""
 
 import sys
 import threading
@@ -6,7 +9,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 BAR = 20  # characters
 EVERY = 0.2  # seconds between two states of the bar on a terminal
@@ -51,12 +58,61 @@ class Pulse:
             wait = self.every
 
 
+_DRAWN = threading.Lock()  # held by the screen that is drawn: there is one line for all
+
+
+class Screen:
+    """One line of a terminal that is drawn anew, and cleared at the end; what else is written stands above it."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+
+    def draw(self, title: str, state: str, done: int = 0, total: int | None = None) -> None:
+        """Show a title, a bar if there is a total, and as much of the state as the terminal is wide."""
+        if self._live is None and not _DRAWN.acquire(blocking=False):
+            return
+        with suppress(OSError, ValueError, AttributeError):  # nobody looks any more: that must not end the work
+            if self._live is None:
+                from rich.console import Console
+                from rich.live import Live
+
+                self._live = Live(
+                    console=Console(stderr=True), auto_refresh=False, transient=True, redirect_stdout=False
+                )
+                self._live.start()
+            self._live.update(_line(title, state, done, total), refresh=True)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._live is not None:
+            with suppress(OSError, ValueError, AttributeError):
+                self._live.stop()
+            self._live = None
+            _DRAWN.release()
+
+
+def _line(title: str, state: str, done: int, total: int | None) -> "RenderableType":
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    line = Table.grid(padding=(0, 1))
+    cells: list[RenderableType] = [Text(title)]
+    line.add_column(no_wrap=True, overflow="ellipsis")
+    if total is not None:
+        line.add_column(width=BAR)
+        cells.append(ProgressBar(total=max(total, 1), completed=done, width=BAR))
+    line.add_column(no_wrap=True, overflow="ellipsis", style="dim")
+    line.add_row(*cells, Text(state))
+    return line
+
+
 class Working:
     """Says on stderr that work goes on, once it has taken more than ``after`` seconds."""
 
     def __init__(self, title: str, enabled: bool, after: float = PATIENCE) -> None:
         self.title, self.enabled = title, enabled
-        self.begin, self.live, self._told = time.monotonic(), enabled and is_terminal(), False
+        self.begin, self.live, self._screen = time.monotonic(), enabled and is_terminal(), Screen()
         self._pulse = Pulse(self._tell, after, EVERY if self.live else EVERY_LINE)
 
     def __enter__(self) -> Self:
@@ -68,13 +124,14 @@ class Working:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pulse.stop()
-        if self.live and self._told:
-            tell("\r\x1b[K")
+        self._screen.close()
 
     def _tell(self) -> None:
-        self._told = True
         span = _span(time.monotonic() - self.begin)
-        tell(f"\r\x1b[K{self.title} … {span}" if self.live else f"{self.title} … {span}\n")
+        if self.live:
+            self._screen.draw(f"{self.title} …", span)
+        else:
+            tell(f"{self.title} … {span}\n")
 
 
 class Progress:
@@ -83,7 +140,7 @@ class Progress:
     def __init__(self, title: str, total: int, enabled: bool, unit: str = "", after: float = 0.0) -> None:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
-        self.live = enabled and is_terminal()
+        self.live, self._screen = enabled and is_terminal(), Screen()
         self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
         # A part may take long, and so may what comes before the first one.
         self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)
@@ -97,11 +154,9 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pulse.stop()
-        clear = "\r\x1b[K" if self.live else ""
+        self._screen.close()
         if self.enabled and error is None and self._elapsed() >= self.after:
-            tell(f"{clear}{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
-        elif not self._silent:
-            tell(clear)
+            tell(f"{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
@@ -135,8 +190,7 @@ class Progress:
         self._shown, self._silent = now, False
         state = f"{self.done}/{self.total}{self.unit} in {_span(self._elapsed())}{self._left()} {text}".rstrip()
         if self.live:
-            filled = BAR * self.done // max(self.total, 1)
-            tell(f"\r\x1b[K{self.title} [{'█' * filled}{'·' * (BAR - filled)}] {state}")
+            self._screen.draw(self.title, state, self.done, self.total)
         else:
             tell(f"{self.title}: {state}\n")
 

@@ -22,7 +22,7 @@ from poem.estimators import (
     Weighted,
 )
 
-TAIL = 0.025  # on each side of a 95 % interval
+TAIL = 0.025  # on each side of a 95% interval
 
 UNBIASED = {"IPS": IPS(None), "DR": DoublyRobust()}
 PLAIN = UNBIASED | {"SNIPS": SNIPS(None), "SNDR": SelfNormalisedDR()}  # whose weights are used whole

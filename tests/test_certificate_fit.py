@@ -172,7 +172,7 @@ def test_the_explanation_holds_the_choice_the_certificate_and_its_conditions(fou
         f"Chosen: {found.chosen.learner} (λ {found.chosen.lam:.3g}), of {len(found.table) - 1} candidates.",
         f"Certified: its loss is lower than what was logged, by at least {certificate.gain_at_least:.4g} with 95% "
         f"confidence (on {certificate.rows} fresh rows).",
-        f"Gain: {certificate.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged loss is "
+        f"Gain: {certificate.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]; the logged loss is "
         f"{certificate.logged:.4g} on these rows.",
         "Provided that: the logged propensities are right; losses lie in [0, 1.1], as you said; rows are independent",
     ):

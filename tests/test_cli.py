@@ -121,7 +121,7 @@ def test_the_demo_ends_well(demo):
 def test_stdout_holds_the_table_only(demo):
     head, rule, *lines = demo.found.stdout.splitlines()
     assert head.startswith("policy ")
-    for title in ("expected loss", "MAP loss", "off-policy estimate", "95 % interval"):
+    for title in ("expected loss", "MAP loss", "off-policy estimate", "95% interval"):
         assert title in head
     assert set(rule) == {"─", " "}
     names = [line.split("  ")[0] for line in lines]

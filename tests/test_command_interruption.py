@@ -82,11 +82,11 @@ LIBRARY = {
     "inspect": ("poem.health", "inspect"),
     "train": ("poem.learning", "fit"),
     "evaluate": ("poem.evaluation", "evaluate"),
-    "watch": ("poem.evaluation", "Gate"),
-    "predict": ("poem.commands.predict_outputs", "contexts_of"),
+    "watch": ("poem.evaluation", "watch"),
+    "predict": ("poem.policies", "decide"),
     "report": ("poem.report", "write_report"),
-    "convert": ("poem.readers", "write_log"),
-    "simulate": ("poem.simulation", "simulate"),
+    "convert": ("poem.readers", "convert_log"),
+    "simulate": ("poem.simulation", "simulate_weak"),
 }
 
 

@@ -183,7 +183,7 @@ def test_the_table_has_every_line_and_the_verdict(log):
     for line in found.lines:
         words = [line.policy, *line.estimator.split(), f"{line.value:.4g}"]
         assert any(row[: len(words)] == words for row in table)
-    assert "95 % interval" in text
+    assert "95% interval" in text
     assert "− logged" in text
     for name, diagnostics in found.diagnostics.items():
         assert f"{name}: {diagnostics.verdict}" in text

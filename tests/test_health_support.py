@@ -102,7 +102,7 @@ def _timed(X, y, reward, p, k):
 
 
 def learning(seed, kind, n=1000, k=5, d=5):
-    """Return a log of linear Thompson sampling, or of UCB with a floor of 5 %, where all outputs are equal."""
+    """Return a log of linear Thompson sampling, or of UCB with a floor of 5%, where all outputs are equal."""
     rng = np.random.default_rng([seed, 2])
     X, draws = rng.normal(size=(n, d)), rng.normal(size=(n, 200, k))
     F = np.column_stack([np.ones(n), X])
@@ -233,7 +233,7 @@ def test_rare_catastrophes_are_counted_with_their_part_of_the_mean():
     rows, share = int((loss > 1).sum()), loss[loss > 1].sum() / loss.sum()
     finding = inspect(made(loss=loss)).of("outliers")
     assert f"{rows} rows have a loss above 2.2" in finding.text
-    assert f"{share:.0%}".replace("%", "\u00a0% of the mean") in finding.text
+    assert f"{share:.0%}".replace("%", "% of the mean") in finding.text
     assert "--loss-bounds" in finding.advice
     assert inspect(made()).of("outliers") is None
 
@@ -254,7 +254,7 @@ def test_users_that_repeat_without_groups_are_said():
     assert all(inspect(users(seed, 0.0)[0]).of("groups").verdict == "fit" for seed in range(20))
     log, user = users(0, 0.5)
     finding = inspect(log).of("groups")
-    assert "95\u00a0% of the rows repeat a context and no group is named" in finding.text
+    assert "95% of the rows repeat a context and no group is named" in finding.text
     assert "group=, --group" in finding.advice
     assert inspect(log.with_groups(user)).of("groups").verdict == "fit"
 

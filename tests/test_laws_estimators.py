@@ -158,7 +158,7 @@ def test_extreme_log_ratios_stay_finite(estimator, level):
 
 @every_estimator
 def test_unbiased_and_covering_over_simulated_logs(estimator):
-    """With light weights, values are right on average and 95 % intervals cover about that often."""
+    """With light weights, values are right on average and 95% intervals cover about that often."""
     rng = np.random.default_rng(5)
     logging, new = np.array([0.5, 0.3, 0.2]), np.array([0.3, 0.3, 0.4])
     mean_loss = np.array([-0.2, -0.5, -0.8])

@@ -23,6 +23,9 @@ def clock(monkeypatch):
 def take_for_a_terminal(monkeypatch):
     """Let stderr say that it is a terminal; pytest has another one in fixtures than in tests."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR", raising=False)
 
 
 def work(line, clock, parts, seconds):
@@ -51,17 +54,56 @@ def test_short_work_gives_the_last_line_alone(clock, capsys):
     assert capsys.readouterr().err == "work: 3/3 in 22 s\n"
 
 
+def seen(err):
+    """What stands in a terminal, drawing by drawing, without colours and moves of the cursor."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err)
+    return [line.strip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
 def test_a_terminal_gets_a_bar_and_the_time_left(clock, capsys, monkeypatch):
     take_for_a_terminal(monkeypatch)
     with Progress("work", 4, True, "runs") as line:
         work(line, clock, 1, 50.0)
-        assert capsys.readouterr().err == (
-            f"\r\x1b[Kwork [{'█' * (BAR // 4)}{'·' * (BAR - BAR // 4)}] 1/4 runs in 50 s, about 2 min left (part 0)"
-        )
+        first = seen(capsys.readouterr().err)[-1]
+        assert re.fullmatch(r"work [━╸╺ ]+ 1/4 runs in 50 s, about 2 min left \(part 0\)", first)
         work(line, clock, 3, 50.0)
-        *_, last = capsys.readouterr().err.split("\r\x1b[K")
-        assert last == f"work [{'█' * BAR}] 4/4 runs in 3 min (part 2)"
-    assert capsys.readouterr().err == "\r\x1b[Kwork: 4/4 runs in 3 min\n"
+        assert seen(capsys.readouterr().err)[-1] == f"work {'━' * BAR} 4/4 runs in 3 min (part 2)"
+    assert seen(capsys.readouterr().err)[-1] == "work: 4/4 runs in 3 min"
+
+
+def test_a_bar_is_as_wide_as_the_terminal_at_the_most(clock, capsys, monkeypatch):
+    take_for_a_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "50")
+    with Progress("work", 4, True, "runs") as line:
+        work(line, clock, 2, 50.0)
+        drawn = seen(capsys.readouterr().err)
+    assert all(len(line) <= 50 for line in drawn)
+    assert drawn[-1].endswith("…")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_bar_has_no_colour_if_none_is_wanted(clock, capsys, monkeypatch, plain):
+    take_for_a_terminal(monkeypatch)
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    if plain:
+        monkeypatch.setenv("NO_COLOR", "1")
+    with Progress("work", 4, True) as line:
+        work(line, clock, 2, 50.0)
+        assert bool(re.search(r"\x1b\[[0-9;]*38[;:]", capsys.readouterr().err)) is not plain
+
+
+def test_what_is_written_meanwhile_stands_above_the_bar(clock, capsys, monkeypatch):
+    take_for_a_terminal(monkeypatch)
+    with Progress("work", 4, True) as line:
+        work(line, clock, 1, 50.0)
+        with Progress("more work", 4, True) as inner:  # one bar is enough
+            work(inner, clock, 1, 50.0)
+        sys.stderr.write("a warning\n")
+        work(line, clock, 1, 50.0)
+    drawn = seen(capsys.readouterr().err)
+    assert "a warning" in drawn
+    assert drawn[-1].startswith("work: 2/4")
+    assert not any(line.startswith("more work ━") for line in drawn)
 
 
 def test_a_terminal_is_not_drawn_on_more_than_five_times_a_second(clock, capsys, monkeypatch):
@@ -70,7 +112,7 @@ def test_a_terminal_is_not_drawn_on_more_than_five_times_a_second(clock, capsys,
         for done in range(100):
             clock.seconds += 0.01
             line.reached(done)
-        assert capsys.readouterr().err.count("\r") in (4, 5, 6)
+        assert len(seen(capsys.readouterr().err)) in (4, 5, 6)
 
 
 def test_work_that_fails_has_no_last_line(clock, capsys):
@@ -107,10 +149,13 @@ def test_work_says_that_it_goes_on(capsys):
 
 
 def test_a_terminal_is_clean_after_the_work(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    take_for_a_terminal(monkeypatch)
     with Working("counting", True, after=0.01):
-        time.sleep(0.2)
-    assert capsys.readouterr().err.endswith("\r\x1b[K")
+        time.sleep(1.0)
+    err = capsys.readouterr().err
+    assert re.match(r"counting … \d+\.\d s", seen(err)[-1])
+    assert err.endswith("\x1b[2K")  # the line is erased
+    assert err.count("\x1b[?25l") == err.count("\x1b[?25h") == 1  # the cursor is back
 
 
 def test_parts_that_take_long_show_that_work_goes_on(capsys, monkeypatch):

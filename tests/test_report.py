@@ -7,14 +7,15 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 import poem
 from poem.errors import InputError, LogError
 from poem.report import describe, report_html, write_report
 from poem.report.content import deciles, histogram
-from poem.report.markup import Html, element, text
-from poem.report.plots import Axis
+from poem.report.markup import element
 from poem.report.show_changes import split_outputs
+from poem.report.svg import Axis
 from poem.report.wording import Decimals, cut, percent, points, rough, short, significant
 
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -217,7 +218,7 @@ def test_gain_in_absolute_and_in_per_cent():
     page = plain(report_html(constant([0.0001, 0.9999], "ab"), log))
     content = describe(constant([0.0001, 0.9999], "ab"), log)
     gain, old = content.gain.value, log.loss.mean()
-    assert f"lower by {content.decimals.show(gain)} (95 % interval of the gain:" in page
+    assert f"lower by {content.decimals.show(gain)} (95% interval of the gain:" in page
     assert f"a gain of {percent(gain / old, signed=True)}".replace("\u00a0", " ") in page
     assert "4,000 logged rows, all independent" in page
     assert "Run an A/B test" in page
@@ -324,6 +325,48 @@ def test_candidates_may_lack_figures():
     assert "units to certify" not in page
 
 
+CERTIFICATE = {
+    "certified": True,
+    "confidence": 0.9,
+    "gain_at_least": 0.125,
+    "rows": 1200,
+    "objections": [],
+}
+
+
+@pytest.mark.parametrize(
+    ("training", "label", "words"),
+    [
+        ({"certificate": CERTIFICATE}, "certified", ["gain of at least 0.125", "90% confidence", "1,200 fresh rows"]),
+        (
+            {"certificate_before_refit": CERTIFICATE},
+            "certified before refitting",
+            ["Before it was learnt again", "gain of at least 0.125", "The policy itself is not"],
+        ),
+        (
+            {"certificate": CERTIFICATE | {"certified": False, "gain_at_least": -0.5}},
+            "not certified",
+            ["did not show a gain", "90% confidence", "above −0.5"],
+        ),
+        (
+            {"certificate": CERTIFICATE | {"certified": False, "objections": ["rows <b>repeat</b>"]}},
+            "not certified",
+            ["rows &lt;b&gt;repeat&lt;/b&gt;."],
+        ),
+        ({"certificate": None, "explanation": ["Chosen: …"]}, "not certified", ["trained without a certificate"]),
+        ({}, "not certified", ["no record of a certificate"]),
+        ({"certificate": {"certified": True, "gain_at_least": "much"}}, "not certified", ["unknown confidence"]),
+    ],
+)
+def test_the_certificate_stands_in_the_verdict(training, label, words):
+    policy = constant((0.4, 0.6), ("a", "b"), training=training)
+    page = report_html(policy, coin_log(200))
+    top = page[: page.index('class="tiles"')]
+    assert f">{label}</span>" in top
+    for word in words:
+        assert word in top.replace("\u00a0", " ")
+
+
 def test_loggers_are_also_judged_alone():
     log = coin_log(600).with_loggers(np.repeat(["first", "second"], 300))
     content = describe(constant([0.3, 0.7], "ab"), log)
@@ -352,7 +395,7 @@ def test_nothing_from_the_log_is_taken_as_html():
     assert_well_formed(page)
     assert "<script" not in page
     assert "&lt;script&gt;" in page
-    assert f"<title>{text(HOSTILE)}</title>" in page
+    assert f"<title>{escape(HOSTILE)}</title>" in page
 
 
 def test_the_page_asks_for_nothing():
@@ -371,7 +414,7 @@ def test_the_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = write_report(policy, log, tmp_path / "report.html", title="An öld page")
     before = path.read_bytes()
     assert "An öld page" in before.decode("utf-8")
-    monkeypatch.setattr("poem.report.page.changes_section", lambda content: 1 / 0)
+    monkeypatch.setattr("poem.report.show_changes.view", lambda content: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(policy, log, path)
     assert path.read_bytes() == before
@@ -399,8 +442,8 @@ def test_numbers_in_words():
     assert significant(1234.5) == "1,234"
     assert significant(0.012345) == "0.0123"
     assert significant(-1e-9) == "−1.00e−9"
-    assert percent(0.1234, signed=True) == "+12.3\u00a0%"
-    assert percent(0.001234) == "0.12\u00a0%"
+    assert percent(0.1234, signed=True) == "+12.3%"
+    assert percent(0.001234) == "0.12%"
     assert points(-0.0525) == "−5.2"
     assert rough(12345) == "12,000"
     assert (short(0.5), short(1000.0), short(-0.002)) == ("0.5", "1,000", "−0.002")
@@ -424,7 +467,7 @@ def test_ticks_are_round_and_within_the_axis():
 
 
 def test_elements_escape_what_is_not_html():
-    assert element("p", "<b>", Html("<i></i>"), class_='"') == '<p class="&quot;">&lt;b&gt;<i></i></p>'
+    assert element("p", "<b>", element("i"), class_='"') == '<p class="&#34;">&lt;b&gt;<i></i></p>'
 
 
 # ---- in a browser ---------------------------------------------------------------------------

@@ -206,7 +206,7 @@ def test_the_explanation_holds_the_choice_and_the_gain(found):
         f"Chosen: {chosen}, one of {len(found.table)} candidates, then refitted on all 200 rows; not certified.",
         f"Against: a logged loss of {found.logged.value:.4g} on 200 held-out rows in 5 folds",
         f"its own is estimated at {found.chosen.validation}",
-        f"Gain: {-found.chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}]",
+        f"Gain: {-found.chosen.gain.value:.4g}, approximate 95% interval [{-high:.4g}, {-low:.4g}]",
     ):
         assert part in said
     assert "losses are taken to lie" not in said  # the bounds were given

@@ -11,6 +11,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
 from poem.estimators import Bets, Terms, best_share, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
+from poem.text import Sheet
 
 POWER = 0.95  # the chance of a certificate that a forecast asks for
 FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
@@ -31,7 +32,7 @@ class Forecast:
     largest: float
 
     def units_needed(self, alpha: float) -> float:
-        """Return how many units give a certificate with probability 95 %."""
+        """Return how many units give a certificate with probability 95%."""
         # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
         wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
         return wanted / self.growth if self.growth > 0.0 else np.inf
@@ -66,18 +67,18 @@ class Certificate:
     confidence : float
     gain_at_least : float
         A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
-        confidence of 95 %), for any number of rows and any distribution of losses and weights.
+        confidence of 95%), for any number of rows and any distribution of losses and weights.
     gain : float
         The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
     interval : (float, float)
-        An approximate 95 % interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
+        An approximate 95% interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
         on a few units, it is as wide as the betting interval.
     logged : float
         The mean logged loss of the rows that certify.
     rows, units : int
         Number of rows that certify, and of their independent units.
     units_needed : float
-        About how many units would certify this gain with probability 95 %; infinite if there is no gain.
+        About how many units would certify this gain with probability 95%; infinite if there is no gain.
     conditions : tuple of str
         The assumptions of the bound.
     objections : tuple of str
@@ -101,11 +102,14 @@ class Certificate:
         sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
         lines = [
             f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
-            f"estimated gain {self.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]",
+            f"estimated gain {self.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]",
             *(f"provided that {text}" for text in self.conditions),
             *(f"but {text}" for text in self.objections),
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return Sheet(str(self)).html()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, with None for unbounded numbers."""

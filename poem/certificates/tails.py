@@ -31,7 +31,7 @@ class Tail:
         Whether its shape is above ¼ and clearly above that of an exponential tail. Expect losses far beyond those in
         the log; the largest logged loss is no bound.
     cap : float
-        Where to cap the losses on that side, so that their mean distance from the median falls by 5 %. This gives the
+        Where to cap the losses on that side, so that their mean distance from the median falls by 5%. This gives the
         smallest range, and so the shortest interval, for a known and small bias.
     """
 

@@ -1,25 +1,25 @@
 """Arguments that several commands share, and what is read by them."""
 
 import argparse
-import json
 import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poem.errors import InputError, MismatchError, WriteError
+from poem.commands.typed import as_typed
+from poem.errors import InputError, WriteError
 from poem.progress import Working, tell
 from poem.readers import FORMATS
+from poem.text import Sheet, as_json
 
 if TYPE_CHECKING:
     from poem.data import BanditLog
     from poem.data.features import Encoding, Features
     from poem.policies import FlooredPolicy, Policy
-    from poem.readers import Columns, RawLog, Roles
+    from poem.readers import Columns, RawLog
 
 WIDTH = 78  # columns of a help text
 BAD_INPUT = "bad usage or bad input"
@@ -69,6 +69,7 @@ def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
         metavar="UNIT",
         help="probability (default), percent or log",
     )
+    add_structure(columns)
     columns.add_argument("--group", metavar="NAME", help="user or session: rows of one are not independent")
     columns.add_argument("--time", metavar="NAME", help="when it was decided")
     columns.add_argument("--logger", metavar="NAME", help="which of several policies decided")
@@ -85,6 +86,15 @@ def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
     )
     if encoding:
         add_encoding(parser)
+
+
+def add_structure(parser: Any) -> None:
+    """Add what says what an output is."""
+    parser.add_argument(
+        "--structure",
+        metavar="NAME",
+        help="what an output is, such as 'subset' for sets of one size (default: a class, or a set of any size)",
+    )
 
 
 def add_format(parser: Any, of: str) -> None:
@@ -193,13 +203,12 @@ def names(text: str) -> tuple[str, ...]:
 
 def loss_bounds_of(options: argparse.Namespace, log: "BanditLog") -> Any:
     """Return what a loss can be; on the command line bounds are of what the log has."""
-    if options.loss_bounds is None:
-        return "auto"
-    low, high = options.loss_bounds
-    return (0.0 - high, 0.0 - low) if log.outcome == "reward" else (low, high)
+    from poem.evaluation import bounds_of_losses
+
+    return "auto" if options.loss_bounds is None else bounds_of_losses(options.loss_bounds, log)
 
 
-def columns_of(options: argparse.Namespace) -> "Columns":
+def named_columns(options: argparse.Namespace) -> "Columns":
     """Return the columns that were named."""
     from poem.readers import Columns
 
@@ -230,60 +239,37 @@ def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | 
 
 def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | None" = None) -> "RawLog":
     """Read the log that a command was given; a policy knows the columns of its own log."""
+    from poem.policies import columns_of
     from poem.readers import read_raw
 
     return read_raw(
         options.log,
-        columns_of(options),
+        named_columns(options),
+        structure=options.structure,
         format=options.format,
         side=options.side,
         delimiter=options.delimiter,
         actions_vary=options.actions_vary,
-        defaults=None if policy is None else roles_of(policy),
+        defaults=None if policy is None else columns_of(policy),
         recipe=None if policy is None else policy.features,
         progress=not options.quiet,
     )
 
 
-def log_for(policy: "Policy | FlooredPolicy", path: Path, raw: "RawLog", options: argparse.Namespace) -> "BanditLog":
+def log_for(
+    policy: "Policy | FlooredPolicy",
+    path: Path,
+    raw: "RawLog",
+    options: argparse.Namespace,
+    encoding: "Encoding | None" = None,
+) -> "BanditLog":
     """Return a log in the way that a policy's own log was read: its features and outputs."""
-    from poem.readers import log_of
+    from poem.policies import log_for
 
+    missing = options.propensity == "estimate"
     with working(options, "checking"):
-        log = log_of(
-            raw,
-            features=recipe_of(policy),
-            labels=policy.labels,
-            structure=policy.structure,
-            missing=options.propensity == "estimate",
-        )
-    check_recipe(policy, path, log.features, raw.origin.name)
+        log = log_for(policy, raw, missing=missing, encoding=encoding, name=path.name)
     return estimated(log, options)
-
-
-def recipe_of(policy: "Policy | FlooredPolicy") -> "Features | None":
-    """Return how raw columns become a policy's features; one that was learnt in Python may know their names only."""
-    from poem.data.features import Features, Numeric
-
-    if policy.features is not None or policy.feature_names is None:
-        found: Features | None = policy.features
-        return found
-    return Features(tuple(Numeric(name) for name in policy.feature_names))
-
-
-def check_recipe(policy: "Policy | FlooredPolicy", path: Path, found: "Features | None", source: str) -> None:
-    """Refuse data whose features were made otherwise, although there may be as many of them."""
-    if policy.features is not None and found is not None and found != policy.features:
-        raise MismatchError(
-            f"{source} holds features that were made in another way than those of {path.name}: {shortened(found)} "
-            f"against {shortened(policy.features)}. Pass a log of raw columns."
-        )
-
-
-def shortened(text: object, width: int = 200) -> str:
-    """Return a text that is cut off where it is long."""
-    full = str(text)
-    return full if len(full) <= width else f"{full[:width]}…"
 
 
 def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
@@ -296,26 +282,6 @@ def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
         found = estimate_propensities(log)
     remark(options, f"propensities are estimated, not logged: {found!r}")
     return found.log
-
-
-def roles_of(policy: "Policy | FlooredPolicy") -> "Roles | None":
-    """Return the columns of the log that a policy was learnt from, if its file says so."""
-    from poem.readers import roles_from
-
-    content = plain(policy).training.get("columns")
-    if not isinstance(content, dict):
-        return None
-    try:
-        return replace(roles_from(content), context=())
-    except TypeError:  # written by another version
-        return None
-
-
-def plain(policy: "Policy | FlooredPolicy") -> "Policy":
-    """Return a policy without its floor."""
-    from poem.policies import Policy
-
-    return policy if isinstance(policy, Policy) else policy.policy
 
 
 # ---- what is written ------------------------------------------------------------------------------
@@ -336,27 +302,26 @@ def writable(path: Path, *suffixes: str, unlike: Path | None = None) -> Path:
     return path
 
 
-def show(options: argparse.Namespace, text: str, content: Any) -> None:
-    """Print the answer: text for people, JSON for machines."""
-    if options.json:
-        text = as_json(content)
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8")  # as all JSON is, whatever the terminal takes
+def show(options: argparse.Namespace, found: str | Sheet, content: Any) -> None:
+    """Print the answer: text for people, in colour on a terminal, and JSON for machines."""
+    if options.json and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # as all JSON is, whatever the terminal takes
     with to_stdout():
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        if options.json:
+            sys.stdout.write(as_json(content) + "\n")
+            return
+        parts = found.parts if isinstance(found, Sheet) else (found.rstrip("\n"),)
+        print_sheet(Sheet(*(as_typed(part, options.parser) if isinstance(part, str) else part for part in parts)))
 
 
-def as_json(content: Any, indent: int | None = 2) -> str:
-    """Return content as JSON, which knows no infinity and no NaN: they are null."""
-    return json.dumps(_finite(content), ensure_ascii=False, indent=indent, default=str, allow_nan=False)
+def print_sheet(sheet: Sheet) -> None:
+    """Print a sheet as plain text, or as wide and as colourful as the terminal is."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(f"{sheet}\n")
+        return
+    from rich.console import Console
 
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    Console(highlight=False).print(sheet)
 
 
 @contextmanager
@@ -374,7 +339,7 @@ def to_stdout() -> Iterator[None]:
 def remark(options: argparse.Namespace, text: str) -> None:
     """Say something that is not the answer."""
     if not options.quiet:
-        tell(text + "\n")
+        tell(as_typed(text, options.parser) + "\n")
 
 
 def working(options: argparse.Namespace, title: str) -> Working:

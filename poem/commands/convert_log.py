@@ -1,7 +1,6 @@
 """poem convert: any log → Parquet."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,13 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the log, and print what it is."""
-    from poem.readers import log_of, write_log, written_suffixes
+    from poem.readers import convert_log, written_suffixes
 
     writable(options.out, *written_suffixes(), unlike=options.log)
     raw = read_raw_log(options)
     with working(options, "converting"):
-        missing = options.propensity == "estimate"  # nothing is estimated here: the file says that they are missing
-        log = log_of(raw, missing=missing)
-        write_log(replace(raw, about=replace(raw.about, missing=missing or raw.about.missing)), options.out)
+        # Nothing is estimated here: the file says that propensities are missing.
+        log = convert_log(raw, options.out, missing=options.propensity == "estimate")
     content = {"log": str(options.out), "rows": len(log), "outputs": len(log.labels), "features": log.n_features}
     show(options, repr(log), content)
     return 0

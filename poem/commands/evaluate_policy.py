@@ -11,29 +11,19 @@ from poem.commands.arguments import (
     add_common,
     add_loss_bounds,
     add_seed,
-    check_recipe,
     log_for,
     loss_bounds_of,
     names,
-    plain,
     read_raw_log,
-    recipe_of,
     remark,
     share,
     show,
     working,
 )
+from poem.text import Sheet
 
 if TYPE_CHECKING:
-    from poem.data import BanditLog
-    from poem.evaluation import Evaluation, Line
-    from poem.policies import FlooredPolicy, Policy
-    from poem.readers import RawLog
-
-SEEN = (
-    "Answer: cannot be told: the policy was trained on this very log, and its estimates are too good. Pass another log."
-)
-HEADLINE = ("DR", "SNIPS")  # whose difference decides on the exit status, unless the interval is for another one
+    pass
 
 
 def add(commands: Any) -> None:
@@ -75,17 +65,19 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table of estimates."""
-    from poem.evaluation import evaluate
-    from poem.policies import load_policy
+    from poem.evaluation import conclude, evaluate
+    from poem.policies import load_policy, on_log, same_reading, was_trained_on
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
     raw = read_raw_log(options, policy)
     log = log_for(policy, options.policy, raw, options)
-    seen = was_trained_on(policy, log)
+    seen = bool(was_trained_on(policy, log))
     policies: dict[str, Any] = {"policy": policy}
     if other is not None:
-        policies["other"] = as_seen(other, policy, raw, log, options)
+        policies["other"] = other if same_reading(policy, other) else on_log(other, raw, log, name=options.against.name)
+        if other is policies["other"] and was_trained_on(other, log):
+            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
     with working(options, "evaluating"):
         found = evaluate(
             policies,
@@ -98,90 +90,7 @@ def run(options: argparse.Namespace) -> int:
             n_jobs=options.jobs,
             seed=options.seed,
         )
-    answer, better = answer_of(found) if not seen else (SEEN, False)
-    content = {"better": better, "answer": answer, "trained_on_this_log": seen, **json.loads(found.to_json())}
-    show(options, f"{found!r}\n{answer}", content)
-    return 0 if better else 1
-
-
-def answer_of(found: "Evaluation") -> tuple[str, bool]:
-    """Return the answer in words, and whether the policy is better by the headline estimator."""
-    from poem.estimators import ONLY_FOR
-
-    line = _headline(found, "policy")
-    than = "what was logged" if found.against == "logged" else "the other one"
-    doubted = [name for name in found.diagnostics if _doubted(found, name)]
-    if doubted:
-        return f"Answer: not shown to be better than {than}: do not believe the estimates of {doubted[0]}.", False
-    better = bool(line.difference_high < 0.0)
-    word = "better" if better else "worse" if line.difference_low > 0.0 else "not shown to be better"
-    word = f"estimated to be {word}" if found.interval not in ONLY_FOR and not word.startswith("not") else word
-    return f"Answer: {word} than {than}, by {line.estimator} with {found.level:.0%} confidence.", better
-
-
-def _doubted(found: "Evaluation", policy: str) -> bool:
-    """Tell whether not to believe an interval; one that holds for any number of rows needs right propensities only."""
-    from poem.estimators import ONLY_FOR
-
-    diagnostics = found.diagnostics[policy]
-    verdict = diagnostics["mean weight"].verdict if found.interval in ONLY_FOR else diagnostics.verdict
-    return verdict == "don't"
-
-
-def _headline(found: "Evaluation", policy: str) -> "Line":
-    from poem.estimators import ONLY_FOR
-
-    lines = {line.estimator: line for line in found.lines if line.policy == policy}
-    first = (ONLY_FOR[found.interval], *HEADLINE) if found.interval in ONLY_FOR else HEADLINE
-    return next((lines[name] for name in first if name in lines), next(iter(lines.values())))
-
-
-# ---- a policy of other features -------------------------------------------------------------------
-
-
-class Classifier:
-    """A policy over classes whose features are not those of the log, with the features that it needs."""
-
-    def __init__(self, policy: "Policy | FlooredPolicy", X: Any) -> None:
-        self.classes_, self._policy, self._own = policy.labels, policy, X
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of all classes in each context of the log."""
-        return self._policy.marginals(self._own)
-
-
-class Chooser:
-    """The same for label sets."""
-
-    def __init__(self, policy: "Policy | FlooredPolicy", own: "BanditLog") -> None:
-        self._policy, self._own = policy, own
-
-    def log_prob_of(self, log: "BanditLog") -> Any:
-        """Return the log-probabilities of the logged outputs."""
-        return self._policy.log_prob_of(self._own)
-
-
-def as_seen(
-    other: "Policy | FlooredPolicy",
-    policy: "Policy | FlooredPolicy",
-    raw: "RawLog",
-    log: "BanditLog",
-    options: argparse.Namespace,
-) -> Any:
-    """Return the policy to compare with, in a form that can be judged on a log which was read for the first one."""
-    if (other.features, other.feature_names, other.labels) == (policy.features, policy.feature_names, policy.labels):
-        if was_trained_on(other, log):
-            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
-        return other
-    if not log.structure.lists_outputs:
-        return Chooser(other, log_for(other, options.against, raw, options))
-    from poem.readers import log_of
-
-    own = log_of(raw, features=recipe_of(other), labels=policy.labels, missing=True)
-    check_recipe(other, options.against, own.features, raw.origin.name)
-    return Classifier(other, own.X)
-
-
-def was_trained_on(policy: "Policy | FlooredPolicy", log: "BanditLog") -> bool:
-    """Tell whether a policy was trained on the very log it is judged on."""
-    return bool(plain(policy).training.get("log") == log.fingerprint())
+    conclusion = conclude(found, seen=seen)
+    content = {"better": conclusion.better, "answer": str(conclusion), "trained_on_this_log": seen}
+    show(options, Sheet(*found.sheet().parts, str(conclusion)), content | json.loads(found.to_json()))
+    return 0 if conclusion.better else 1

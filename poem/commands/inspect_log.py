@@ -51,4 +51,4 @@ def run(options: argparse.Namespace) -> int:
     with working(options, "inspecting"):
         health = inspect(source, encoding=encoding)
     show(options, str(health), health.to_dict())
-    return 1 if health.verdict == "unfit" else 0
+    return 0 if health.fit else 1

@@ -16,7 +16,6 @@ from poem.commands.arguments import (
     working,
     writable,
 )
-from poem.errors import MismatchError
 
 
 def add(commands: Any) -> None:
@@ -51,11 +50,6 @@ def run(options: argparse.Namespace) -> int:
     writable(options.out, ".html", ".htm")
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
-    if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
-        raise MismatchError(
-            f"{options.against.name} has other features or outputs than {options.policy.name}, and a page is made from "
-            "one reading of the log. Compare them by poem evaluate --against, or train the new one with --start."
-        )
     log = log_for(policy, options.policy, read_raw_log(options, policy), options)
     with working(options, "reporting"):
         path = write_report(

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import add_command
+from poem.commands.arguments import add_command, print_sheet, to_stdout
+from poem.text import Sheet
 
 
 def add(commands: Any) -> None:
@@ -31,11 +32,12 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the demo, and print its table."""
-    from poem.experiments import draw, format_table, run_demo
+    from poem.experiments import draw, run_demo, table_of
 
     options.out.mkdir(parents=True, exist_ok=True)
     demo = run_demo(seed=options.seed, n_jobs=options.jobs, progress=not options.quiet)
-    print(format_table(demo.rows), flush=True)
+    with to_stdout():
+        print_sheet(Sheet(table_of(demo.rows)))
     picture = draw(demo, options.out / "poem-demo.png")
     if not options.quiet:
         print(f"picture: {picture}", file=sys.stderr)

@@ -2,12 +2,13 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from poem.commands.arguments import (
     add_command,
     add_common,
     add_seed,
+    add_structure,
     remark,
     share,
     show,
@@ -16,11 +17,6 @@ from poem.commands.arguments import (
     writable,
 )
 from poem.errors import InputError
-
-if TYPE_CHECKING:
-    from poem.arrays import AnyArray
-    from poem.compute import Matrix
-    from poem.data.features import Features
 
 
 def add(commands: Any) -> None:
@@ -58,6 +54,7 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="hamming (default), zero-one or f1; for classes all are 0 if right and 1 if wrong",
     )
+    add_structure(parser)
     parser.add_argument("--policy", type=Path, metavar="FILE", help="also write the logging policy here")
     add_seed(parser, "the rows to fit on, and of the decisions")
     add_common(parser, jobs=False)
@@ -66,66 +63,29 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the log, and print what it is."""
-    from dataclasses import replace
-
-    import numpy as np
-
-    from poem.policies import logging_policy
     from poem.readers import write_log
-    from poem.simulation import simulate
+    from poem.simulation import read_labelled, simulate_weak
 
     writable(options.out, ".parquet", ".pq", unlike=Path(options.data))
     if options.policy is not None:
         writable(options.policy, unlike=Path(options.data))
         if options.policy.resolve() == options.out.resolve():
             raise InputError("--policy and -o name the same file. Name two.")
-    rng = np.random.default_rng(options.seed)
-    X, y, features = _labelled(options)
+    with working(options, f"reading {Path(options.data).name}"):
+        data = read_labelled(options.data, options.label, folder=options.data_dir, progress=not options.quiet)
     with working(options, "simulating"):
-        h0 = logging_policy(X, y, fraction=options.fraction, temperature=options.temperature, rng=rng)
-        if features is not None:
-            h0 = replace(h0, features=features, feature_names=features.names())
-        log = simulate(X, y, h0, replay=options.replay, loss=options.loss, rng=rng)
-        log = log.with_features(features) if features is not None else log
+        log, h0 = simulate_weak(
+            data,
+            structure=options.structure,
+            fraction=options.fraction,
+            temperature=options.temperature,
+            replay=options.replay,
+            loss=options.loss,
+            seed=options.seed,
+        )
         write_log(log, options.out)
     if options.policy is not None:
         h0.save(options.policy)
         remark(options, f"logging policy: {options.policy}")
     show(options, repr(log), {"log": str(options.out), "rows": len(log), "loss": float(log.loss.mean())})
     return 0
-
-
-def _labelled(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features | None]":
-    """Return contexts, true outputs, and how contexts are made of raw columns if they are."""
-    from poem.readers import suffix_format
-    from poem.simulation import CATALOG, load_dataset, read_libsvm
-
-    if options.label is not None:
-        return _from_table(options)
-    if options.data in CATALOG:
-        with working(options, f"reading {options.data}"):
-            data = load_dataset(options.data, options.data_dir, progress=not options.quiet)
-        return data.X_train, data.y_train, None
-    path = Path(options.data)
-    if not path.is_file():
-        raise InputError(f"{options.data!r} is neither a file nor one of {', '.join(CATALOG)}.")
-    if suffix_format(path) not in (None, "svmlight"):
-        raise InputError(f"{path.name} is a table: name its column of true classes with --label.")
-    with working(options, f"reading {path.name}"):
-        X, y = read_libsvm(path)
-    return X, y, None
-
-
-def _from_table(options: argparse.Namespace) -> "tuple[Matrix, AnyArray, Features]":
-
-    from poem.data.features import Features
-    from poem.readers import Columns, coded_outputs, read_raw
-
-    raw = read_raw(Path(options.data), Columns(output=options.label), progress=not options.quiet)
-    if raw.table.num_rows == 0:
-        raise InputError(f"{raw.origin.name} has no rows. Pass labelled rows.")
-    with working(options, "checking"):
-        context = raw.table.select(list(raw.roles.context))
-        features = Features.learn(context, place=raw.origin.place)
-        (codes, labels), structure = coded_outputs(raw)
-        return features.transform(context, raw.origin.place), structure.decode(codes, labels), features

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +11,18 @@ from poem.commands.arguments import (
     add_common,
     add_loss_bounds,
     add_seed,
-    check_recipe,
     encoding_of,
     estimated,
+    log_for,
     loss_bounds_of,
     read_raw_log,
-    recipe_of,
     remark,
     share,
-    shortened,
     show,
     working,
     writable,
 )
-from poem.errors import InputError
+from poem.commands.typed import as_typed
 
 if TYPE_CHECKING:
     from poem.data import BanditLog
@@ -112,26 +109,18 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
+    from poem.health import check_fit
     from poem.learning import fit
-    from poem.policies import Policy, load_policy
-    from poem.readers import log_of
+    from poem.policies import load_policy, made_log, shortened, with_columns
 
     writable(options.out, unlike=options.log)
     start = None if options.start is None else load_policy(options.start)
     raw = read_raw_log(options, start)
-    recipe = None if start is None else recipe_of(start)
-    with working(options, "checking"):
-        log = log_of(
-            raw,
-            features=recipe,
-            labels=None if start is None else start.labels,
-            missing=options.propensity == "estimate",
-            encoding=encoding_of(options, raw, recipe),
-        )
-    if start is not None:
-        check_recipe(start, options.start, log.features, raw.origin.name)
-    log = estimated(log, options)
-    _refuse_unfit(log, options)
+    log = _log_of(raw, start, options)
+    with working(options, "inspecting"):
+        health = check_fit(log, options.force, str(options.log))
+    for reason in () if health.fit else health.reasons:
+        remark(options, f"warning: {reason}")
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
     train, validation = _held_out(log, options)
     result = fit(
@@ -144,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         refit=options.refit,
         imitate=options.imitate,
         start=start,
-        logging_policy=start if start is not None and _made(start, log) else None,
+        logging_policy=start if start is not None and made_log(start, log) else None,
         force=options.force,
         n_jobs=options.jobs,
         seed=options.seed,
@@ -152,79 +141,43 @@ def run(options: argparse.Namespace) -> int:
         progress=False if options.quiet else None if sys.stderr.isatty() else True,
         checkpoint=options.checkpoint,
     )
-    # The logging policy is there already, in the file that it came from.
-    written = isinstance(result.policy, Policy) and result.origin != "logging policy"
-    if isinstance(result.policy, Policy) and written:
-        _with_origin(result.policy, raw, log).save(options.out)
-    show(options, result.explain(), _as_data(result, options.out if written else None))
-    left = f"; {options.out} is an earlier file and was left as it is" if options.out.exists() else ""
-    remark(options, f"policy: {options.out}" if written else f"no policy was written{left}")
-    return 0 if result.certified or result.origin == "learnt" else 1
+    if result.learnt is not None:
+        with_columns(result.learnt, raw, log).save(options.out)
+    show(options, result.explain(), _as_data(result, options))
+    remark(options, _written(result, options.out))
+    return 0 if result.success else 1
 
 
-def _refuse_unfit(log: "BanditLog", options: argparse.Namespace) -> None:
-    """Raise for a log that poem inspect calls unfit: wrong propensities make a gain of nothing."""
-    from poem.evaluation import check_learnable
-    from poem.health import inspect
+def _log_of(raw: "RawLog", start: "Policy | FlooredPolicy | None", options: argparse.Namespace) -> "BanditLog":
+    """Return the log, with the features and outputs of the policy to start from if there is one."""
+    from poem.policies import recipe_of
+    from poem.readers import log_of
 
-    check_learnable(log, options.force)
-    with working(options, "inspecting"):
-        health = inspect(log)
-    if health.verdict == "unfit" and not options.force:
-        raise InputError(
-            f"{options.log} is not fit for learning: {health.reasons[0]} poem inspect says more; --force goes on all "
-            "the same."
-        )
-    for reason in health.reasons if health.verdict == "unfit" else ():
-        remark(options, f"warning: {reason}")
-
-
-def _made(policy: "Policy | FlooredPolicy", log: "BanditLog") -> bool:
-    """Tell whether a policy is the one that made the log: its probabilities are the propensities."""
-    import numpy as np
-
-    return log.propensities == "logged" and bool(np.allclose(policy.log_prob_of(log), log.log_propensity, atol=1e-6))
+    encoding = encoding_of(options, raw, None if start is None else recipe_of(start))
+    if start is not None:
+        return log_for(start, options.start, raw, options, encoding)
+    with working(options, "checking"):
+        log = log_of(raw, missing=options.propensity == "estimate", encoding=encoding)
+    return estimated(log, options)
 
 
 def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog", Any]:
     """Return the rows to train on, and what to judge on."""
     if options.out_of_time:
-        if log.time is None:
-            raise InputError("--out-of-time needs a column of times, and none is named so. Name it with --time.")
-        return log.split_by_time(0.25 if options.valid is None else options.valid)
+        return log.split_by_time() if options.valid is None else log.split_by_time(options.valid)
     return log, "auto" if options.valid is None else options.valid
 
 
-def _with_origin(policy: "Policy", raw: "RawLog", log: "BanditLog") -> "Policy":
-    """Return the policy with the names of its log's columns, so that the next log need not be described again."""
-    # With --out-of-time the policy saw a part only, but it is the whole log that it must not be judged on.
-    return replace(policy, training={**policy.training, "columns": asdict(raw.roles), "log": log.fingerprint()})
+def _as_data(result: "Fit", options: argparse.Namespace) -> dict[str, Any]:
+    content = result.to_dict()
+    warnings = [as_typed(warning, options.parser) for warning in result.warnings()]
+    return {"policy": None if result.learnt is None else str(options.out), **content, "warnings": warnings}
 
 
-def _as_data(result: "Fit", path: Path | None) -> dict[str, Any]:
-    found = None if result.certificate is None else result.certificate.to_dict()
-    if found is not None:
-        found["logged"] = found["logged"] if result.outcome == "loss" else 0.0 - found["logged"]
-    return {
-        "policy": None if path is None else str(path),
-        "origin": result.origin,
-        "outcome": result.outcome,
-        "learner": result.chosen.learner,
-        "certified": result.certified,
-        "certificate": found,
-        "warnings": result.warnings(),
-        "candidates": [_shown(row, result.outcome) for row in result.rows()],
-    }
-
-
-def _shown(row: dict[str, Any], outcome: str) -> dict[str, Any]:
-    """Return a candidate's estimates in what the log called it: rewards are rewards."""
-    if outcome == "loss" or row["validation"] is None:
-        return row
-    turned = {"validation": 0.0 - row["validation"]}
-    for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
-        turned[name] = None if row[other] is None else 0.0 - row[other]
-    return row | turned
+def _written(result: "Fit", path: Path) -> str:
+    if result.learnt is not None:
+        return f"policy: {path}"
+    return "no policy was written" + (f"; {path} is an earlier file and was left as it is" if path.exists() else "")
 
 
 def _confidence(text: str) -> float:

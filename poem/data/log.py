@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import Matrix, as_matrix, is_sparse
 from poem.data.columns import checked_context, checked_group, checked_log_propensity, checked_loss, checked_time
+from poem.data.description import described, few_of
 from poem.data.features import Features
 from poem.errors import InputError, LogError
 from poem.structures import Labels, Structure, Wanted, encoded
+from poem.text import Grid, Sheet
 
 Propensities = Literal["logged", "estimated", "balanced", "missing"]
 Outcome = Literal["loss", "reward"]
@@ -177,28 +179,12 @@ class BanditLog:
         return int(matrix + sum(array.nbytes for array in rows))
 
     def __repr__(self) -> str:
-        kind = f"CSR, {self.X.nnz / max(1, self.n_contexts):.1f} non-zeros a row" if is_sparse(self.X) else "dense"
-        lines = [
-            f"BanditLog of {len(self):,} rows, {self.n_contexts:,} contexts × {self.n_features:,} features ({kind})",
-            f"  output      {self.structure.describe()}: {_shorten(self.labels)}",
-            f"  {self._about_outcome()}",
-            f"  propensity  {self._about_propensities()}",
-        ]
-        if self.group is not None:
-            lines.append(f"  group       {len(np.unique(self.group)):,} groups")
-        if self.logger is not None:
-            lines.append(f"  logger      {_shorten(np.unique(self.logger).tolist())}")
-        return "\n".join(lines)
+        head, facts = described(self)
+        return "\n".join([head, *(f"  {name:<10}  {text}" for name, text in facts)])
 
-    def _about_outcome(self) -> str:
-        values = self.loss if self.outcome == "loss" else 0.0 - self.loss
-        return f"{self.outcome:<10}  mean {values.mean():.4g}, from {values.min():.4g} to {values.max():.4g}"
-
-    def _about_propensities(self) -> str:
-        if self.propensities == "missing":
-            return "missing"
-        p = np.exp(np.quantile(self.log_propensity, [0.0, 0.5, 1.0]))
-        return f"{self.propensities}: median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}"
+    def _repr_html_(self) -> str:
+        head, facts = described(self)
+        return Sheet(head, Grid(("", ""), facts, left=2)).html()
 
     def with_propensities(self, log_propensity: FloatArray, source: Propensities) -> "BanditLog":
         """Return the same log with other propensities, and where they come from."""
@@ -209,7 +195,7 @@ class BanditLog:
         """Return the same log with other names for its outputs."""
         known = tuple(labels)
         if len(known) != len(self.labels) or len(set(known)) != len(known):
-            raise InputError(f"{len(self.labels)} different labels are needed; found {_shorten(known)} ({len(known)}).")
+            raise InputError(f"{len(self.labels)} different labels are needed; found {few_of(known)} ({len(known)}).")
         return self._with(labels=known)
 
     def with_features(self, features: Features) -> "BanditLog":
@@ -282,7 +268,7 @@ class BanditLog:
         mask = held[unit]
         return self.take(~mask), self.take(mask)
 
-    def split_by_time(self, fraction: float) -> tuple["BanditLog", "BanditLog"]:
+    def split_by_time(self, fraction: float = 0.25) -> tuple["BanditLog", "BanditLog"]:
         """Split into (earlier rows, the latest ``fraction`` of them): a test of whether what was learnt still holds."""
         if self.time is None:
             raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")
@@ -418,7 +404,7 @@ def _numbered(values: AnyArray) -> IntArray:
 
 def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
     pairs = {
-        "labels": (_shorten(first.labels), _shorten(other.labels), first.labels == other.labels),
+        "labels": (few_of(first.labels), few_of(other.labels), first.labels == other.labels),
         "features": (first.n_features, other.n_features, first.n_features == other.n_features),
         "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
         "outputs": (first.structure.describe(), other.structure.describe(), first.structure == other.structure),
@@ -458,8 +444,3 @@ def _row_keys(X: Matrix) -> Iterator[bytes]:
     X.eliminate_zeros()
     for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
         yield X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
-
-
-def _shorten(labels: Sequence[Any]) -> str:
-    shown = ", ".join(str(label) for label in labels[:5])
-    return shown if len(labels) <= 5 else f"{shown}, …"

@@ -54,7 +54,7 @@ class Estimate:
         The degrees of freedom come from the effective rows or the units, whichever are fewer.
         """
         if not 0.0 < level < 1.0:
-            raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95 %.")
+            raise InputError(f"level must be between 0 and 1; found {level}. Use 0.95 for 95%.")
         freedom = min(self.effective_n, self.units) - 1.0
         if freedom < 1.0 - 1e-9 or not np.isfinite(self.stderr):
             return -np.inf, np.inf

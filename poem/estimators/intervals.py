@@ -36,7 +36,7 @@ SPLIT = 20  # one in so many units sets the truncation, as in Thomas et al. (201
 def check_level(level: float) -> float:
     """Return a confidence level, or raise an error."""
     if not isinstance(level, int | float | np.floating) or not 0.0 < level < 1.0:
-        raise InputError(f"level must be between 0 and 1; found {level!r}. Use 0.95 for 95 %.")
+        raise InputError(f"level must be between 0 and 1; found {level!r}. Use 0.95 for 95%.")
     return float(level)
 
 

@@ -6,22 +6,26 @@ from poem.evaluation.calibration import (
     Clips,
     LossBounds,
     as_losses,
+    bounds_of_losses,
     calibrate,
     check_learnable,
     check_varied,
     loss_range,
 )
 from poem.evaluation.comparison import estimate, evaluate
+from poem.evaluation.conclusion import Conclusion, conclude, deciding_line
 from poem.evaluation.diagnostics import Finding
 from poem.evaluation.estimated_propensities import balanced, estimate_propensities
 from poem.evaluation.gate import Gate, Look
 from poem.evaluation.judging import JudgedLog, UnseenRows, model_for
 from poem.evaluation.table import Evaluation, Line
+from poem.evaluation.watching import Watch, in_time_order, watch
 
 __all__ = [
     "MIN_ROWS",
     "Calibration",
     "Clips",
+    "Conclusion",
     "Evaluation",
     "Finding",
     "Gate",
@@ -30,15 +34,21 @@ __all__ = [
     "Look",
     "LossBounds",
     "UnseenRows",
+    "Watch",
     "as_losses",
     "balanced",
+    "bounds_of_losses",
     "calibrate",
     "check_learnable",
     "check_varied",
+    "conclude",
+    "deciding_line",
     "estimate",
     "estimate_propensities",
     "evaluate",
     "generalization_bound",
+    "in_time_order",
     "loss_range",
     "model_for",
+    "watch",
 ]

@@ -30,7 +30,7 @@ def generalization_bound(
     if not n >= MIN_ROWS:
         raise InputError(f"the bound holds for n ≥ {MIN_ROWS}; found n = {n}. Use more rows.")
     if not 0.0 < gamma < 1.0:
-        raise InputError(f"gamma must be between 0 and 1; found {gamma}. Use 0.05 for 95 % confidence.")
+        raise InputError(f"gamma must be between 0 and 1; found {gamma}. Use 0.05 for 95% confidence.")
     if not (np.isfinite(clip) and clip > 0.0):
         raise InputError(f"clip must be finite and above 0; found {clip}. The bound needs clipped weights.")
     if not (variance >= 0.0 and log_capacity >= 0.0):

@@ -158,6 +158,12 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     return low, high
 
 
+def bounds_of_losses(bounds: tuple[float, float], log: BanditLog) -> tuple[float, float]:
+    """Return the bounds of losses, given those of what the log has: losses or rewards."""
+    low, high = checked_bounds(bounds)
+    return (0.0 - high, 0.0 - low) if log.outcome == "reward" else (low, high)
+
+
 def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
     """Return the bounds of losses; in a log of rewards, bounds that hold for the rewards only are turned."""
     if log.outcome == "loss" or isinstance(loss_bounds, str):

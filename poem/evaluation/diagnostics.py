@@ -142,7 +142,7 @@ def _steady(rows: Rows) -> Finding:
     whole = float(np.mean(rows.ratio * rows.loss))
     cut = float(np.mean(np.minimum(rows.ratio, np.quantile(rows.ratio, 0.99)) * rows.loss))
     moved = abs(cut / whole - 1.0) if whole != 0.0 else 0.0
-    reason = f"{moved:.0%} of the estimate hangs on what the largest 1 % of weights have above the others"
+    reason = f"{moved:.0%} of the estimate hangs on what the largest 1% of weights have above the others"
     return _low_is_good("moved by the clip", moved, 0.1, 0.5, reason)
 
 

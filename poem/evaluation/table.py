@@ -10,7 +10,7 @@ from scipy import special
 from poem.errors import InputError
 from poem.estimators import ONLY_FOR, Estimate, check_level
 from poem.evaluation.diagnostics import Diagnostics, Verdict
-from poem.text import aligned
+from poem.text import Grid, Sheet
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,14 @@ class Evaluation:
         raise InputError(f"there is no line {key!r}; there are {known[:12]}.")
 
     def __repr__(self) -> str:
-        percent = f"{100.0 * self.level:g} %"
+        return str(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def sheet(self) -> Sheet:
+        """Return the table with what is said around it, to be shown."""
+        percent = f"{100.0 * self.level:g}%"
         head = (
             "policy",
             "estimator",
@@ -109,22 +116,22 @@ class Evaluation:
             for line in self.lines
         ]
         low, high = self.logged.interval(self.level)
-        text = [
+        parts: list[str | Grid] = [
             f"logged {self.outcome} {self._shown(self.logged.value):.4g} {self._ends(low, high)} over "
             f"{self.logged.n:,} rows, {self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
-            aligned(head, rows),
+            Grid(head, rows),
         ]
         if without := self._without_interval():
-            text.append(
+            parts.append(
                 f"{self.interval} intervals exist for {ONLY_FOR[self.interval]} only, not for {', '.join(without)}; "
                 "t and bootstrap intervals exist for all"
             )
         if self.model is not None:
-            text.append(f"loss model: {self.model}")
+            parts.append(f"loss model: {self.model}")
         if self.skipped:
-            text.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
-        text += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
-        return "\n".join(text)
+            parts.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
+        parts += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
+        return Sheet(*parts)
 
     def _shown(self, loss: float) -> float:
         """Return a loss, or a difference of losses, as what the log called it."""
@@ -221,7 +228,7 @@ class Evaluation:
             range(len(self.lines)), [f"{line.policy} ({line.verdict}): {line.estimator}" for line in self.lines]
         )
         axes.invert_yaxis()
-        axes.set(xlabel=f"{self.outcome}, {100 * self.level:g} % interval{self._estimated()}")
+        axes.set(xlabel=f"{self.outcome}, {100 * self.level:g}% interval{self._estimated()}")
         axes.grid(axis="x", alpha=0.3)
         axes.legend(frameon=False)
         return figure

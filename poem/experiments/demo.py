@@ -19,7 +19,7 @@ from poem.learning import Fit, fit, warm_up
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policies import Policy, constant_policy, supervised, uniform_policy
 from poem.simulation import simulate
-from poem.text import aligned
+from poem.text import Grid
 
 REPLAY = 64  # how often each image is decided on: enough to see what each method makes of a log
 DEFAULT = "poem.fit(log)"
@@ -133,10 +133,10 @@ def _say(enabled: bool, text: str) -> None:
 # ---- output ---------------------------------------------------------------------------------
 
 
-def format_table(rows: list[Row]) -> str:
-    """Return the rows as an aligned text table."""
-    head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95 % interval", "seconds", "remark")
-    return aligned(head, [_cells(row) for row in rows])
+def table_of(rows: list[Row]) -> Grid:
+    """Return the rows as a table of text."""
+    head = ("policy", "expected loss", "MAP loss", "off-policy estimate", "95% interval", "seconds", "remark")
+    return Grid(head, [_cells(row) for row in rows])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _draw_truth(axes: Any, rows: list[Row]) -> None:
     ends = [0.0, 1.15 * max(row.expected_loss for row in shown)]
     axes.plot(ends, ends, color="0.6", linewidth=1, zorder=0)
     axes.set(
-        xlabel="true expected test loss", ylabel="off-policy estimate, 95 % interval", title="Estimate against truth"
+        xlabel="true expected test loss", ylabel="off-policy estimate, 95% interval", title="Estimate against truth"
     )
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     axes.grid(alpha=0.3)

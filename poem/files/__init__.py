@@ -29,11 +29,13 @@ from poem.files.arrow import (
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
 
 __all__ = [
     "COMPRESSED",
     "EXACT",
+    "TABLES",
     "Column",
     "Place",
     "Table",
@@ -50,6 +52,7 @@ __all__ = [
     "first_odd",
     "flattened",
     "floats",
+    "has_lists",
     "is_category",
     "is_list",
     "is_number",
@@ -64,5 +67,8 @@ __all__ = [
     "strings",
     "whole_file",
     "with_codes",
+    "write_csv",
+    "write_lines",
+    "write_table",
     "write_whole",
 ]

@@ -2,5 +2,6 @@
 
 from poem.health.finding import Finding, Health
 from poem.health.inspection import inspect
+from poem.health.refusal import check_fit
 
-__all__ = ["Finding", "Health", "inspect"]
+__all__ = ["Finding", "Health", "check_fit", "inspect"]

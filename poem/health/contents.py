@@ -10,7 +10,7 @@ from poem.compute import is_sparse
 from poem.evaluation import MIN_ROWS
 from poem.files import Column, is_list, is_number, is_text
 from poem.health.facts import Facts
-from poem.health.finding import SPACE, Finding, Verdict, counted, listed, percent, shortened
+from poem.health.finding import Finding, Verdict, counted, listed, percent, shortened
 from poem.readers import RawLog
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
@@ -214,9 +214,7 @@ def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
         shape = f"a heavy tail (Pareto shape {tail.k:.2g})"
         text = f"{size} {_plural(word)} have {shape}: the log does not show how far they go"
         cap = f"{'cap' if size == 'large' else 'cut off'} the {word} at {sign * tail.cap:.3g}"
-        advice = (
-            f"{_bounds(word).capitalize()}, or {cap}, which changes the mean distance from the median by 5{SPACE}%."
-        )
+        advice = f"{_bounds(word).capitalize()}, or {cap}, which changes the mean distance from the median by 5%."
         yield Finding("loss", "heavy tail", tail.k, "with care", text, advice)
 
 

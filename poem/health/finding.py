@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from poem.text import Grid, Sheet
+
 Verdict = Literal["fit", "with care", "unfit"]
 Topic = Literal[
     "rows",
@@ -95,6 +97,11 @@ class Health:
         """Why the verdict is not better and what to do, worst first."""
         return [finding.reason for finding in self.problems]
 
+    @property
+    def fit(self) -> bool:
+        """Whether the log is fit for learning, perhaps with care."""
+        return self.verdict != "unfit"
+
     def of(self, name: str) -> Finding | None:
         """Return the finding with this name, if there is one."""
         return next((finding for finding in self.findings if finding.name == name), None)
@@ -116,6 +123,11 @@ class Health:
             for line in _wrapped(f"  {MARKS[finding.verdict]} ", "    ", finding.reason)
         ]
         return "\n".join([f"{self.name}: is this log fit for learning?", "", *body, "", self._summary(), *reasons])
+
+    def _repr_html_(self) -> str:
+        rows = [(finding.topic, MARKS[finding.verdict], finding.text) for finding in self.findings]
+        reasons = (f"{MARKS[finding.verdict]} {finding.reason}" for finding in self.problems)
+        return Sheet(f"{self.name}: {self._summary()}", Grid(("", "", ""), rows, left=3), *reasons).html()
 
     def _topic_lines(self, topic: Topic) -> Iterable[str]:
         mine = [finding for finding in self.findings if finding.topic == topic]
@@ -143,9 +155,9 @@ def percent(share: float) -> str:
     """Return a share as a percentage with few digits."""
     size = abs(100.0 * share)
     if 0.0 < size < 0.01:
-        return f"<{SPACE}0.01{SPACE}%"
+        return f"<{SPACE}0.01%"
     decimals = 2 if 0.0 < size < 1.0 or 99.9 < size < 100.0 else 1 if 1.0 <= size < 10.0 or 99.0 < size < 100.0 else 0
-    return f"{100.0 * share:,.{decimals}f}{SPACE}%"
+    return f"{100.0 * share:,.{decimals}f}%"
 
 
 def p_value(p: float) -> str:

@@ -10,9 +10,9 @@ from poem.errors import LearningError, LogError
 from poem.estimators import IPS, Terms, effective_number, standard_error
 from poem.evaluation import calibrate, check_learnable
 from poem.health.facts import Facts, mixed, numbered
-from poem.health.finding import SPACE, Finding, Verdict, percent
+from poem.health.finding import Finding, Verdict, percent
 
-# 1.96 for 95 % confidence and 0.84 for a chance of 80 % to find what is there.
+# 1.96 for 95% confidence and 0.84 for a chance of 80% to find what is there.
 DETECTABLE = 2.8
 FEW_EFFECTIVE = 100.0  # effective rows below which an estimate hangs on a few of them
 WORTH = 0.1  # an improvement that people hope for, of the mean or of a standard deviation
@@ -52,7 +52,7 @@ def _power(facts: Facts) -> Finding:
     other = "that decides otherwise" if facts.one_each else "that is twice as sharp as the logging one"
     text = (
         f"an improvement of {_size(far, scale)} on the mean {log.outcome} of {shown:.4g} can be told from noise for a "
-        f"policy {other} (at 95{SPACE}% confidence, in 80{SPACE}% of cases); for one near the log, {_size(near, scale)}"
+        f"policy {other} (at 95% confidence, in 80% of cases); for one near the log, {_size(near, scale)}"
     )
     if far <= scale.size:
         return Finding("learning", "detectable improvement", far, "fit", text)

@@ -43,7 +43,7 @@ def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: A
     if l2 is not None and not (isinstance(l2, int | float | np.number) and np.isfinite(l2) and l2 >= 0.0):
         raise InputError(f"l2 must be finite and not negative; found {l2!r}.")
     if not isinstance(confidence, float | np.floating) or not 0.5 <= confidence < 1.0:
-        raise InputError(f"confidence must be at least 0.5 and below 1; found {confidence!r}. Use 0.95 for 95 %.")
+        raise InputError(f"confidence must be at least 0.5 and below 1; found {confidence!r}. Use 0.95 for 95%.")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"seed must be a whole number, 0 or above; found {seed!r}.")
 

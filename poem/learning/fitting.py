@@ -38,7 +38,7 @@ from poem.learning.result import Fit, Origin
 from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
 from poem.learning.training import Training
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.policies import FlooredPolicy, Policy
+from poem.policies import FlooredPolicy, Policy, made_log
 from poem.progress import Progress
 
 __all__ = ["MULTIPLIERS", "Fit", "Lam", "fit", "warm_up"]
@@ -223,6 +223,7 @@ def fit(
 
         if certifies:
             chosen, certificate = _certified(candidates[:-1], plan, confidence, whole, learnt)
+            line.total -= certificate is None  # nothing was worth learning again
             if certificate is not None and begin is not None:
                 conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
                 certificate = replace(certificate, conditions=conditions)
@@ -250,16 +251,9 @@ def fit(
         imitation=candidates[-1] if certifies else None,
         outcome=log.outcome,
         propensities=propensities,
-        doubtful_logger=logging_policy is not None and not _made(logging_policy, log),
+        doubtful_logger=logging_policy is not None and made_log(logging_policy, log) is False,
     )
     return replace(result, policy=result.recorded(digest))
-
-
-def _made(policy: Policy | FlooredPolicy, log: BanditLog) -> bool:
-    """Tell whether a policy may have made a log: its probabilities are the logged propensities, if these are known."""
-    if log.propensities != "logged" or log.logger is not None:
-        return True
-    return bool(np.allclose(policy.log_prob_of(log), log.log_propensity, atol=1e-3))
 
 
 def _certified(

@@ -10,6 +10,7 @@ from poem.estimators import Estimate
 from poem.evaluation import Calibration
 from poem.learning.selection import MEANING, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
+from poem.text import Grid, Sheet
 
 Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
@@ -80,18 +81,33 @@ class Fit:
         return self.certificate is not None and self.certificate.certified
 
     @property
+    def success(self) -> bool:
+        """Whether there is a new policy to use: it is certified, or no certificate was asked for."""
+        return bool(self.certified) or self.origin == "learnt"
+
+    @property
+    def learnt(self) -> Policy | None:
+        """The policy that this fit made; None if there is none, or if it is the logging policy that was passed."""
+        return self.policy if isinstance(self.policy, Policy) and self.origin != "logging policy" else None
+
+    @property
     def refitted(self) -> bool:
         """Whether the policy was learnt from more rows than the candidates of the table."""
-        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
-            return False
-        return bool(self.policy.training["n_train"] != self.n_train)
+        return self.learnt is not None and bool(self.learnt.training["n_train"] != self.n_train)
 
     def __repr__(self) -> str:
-        lines = [
+        return str(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def sheet(self) -> Sheet:
+        """Return the policy, the candidates and the verdict, to be shown."""
+        lines: list[str | Grid] = [
             "no policy" if self.policy is None else str(self.policy),
             f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
             *(["propensities are estimated, not logged"] if self._estimated else []),
-            str(self.table),
+            self.table.grid(),
         ]
         if self.confidence is not None:
             lines.append(self._verdict())
@@ -99,7 +115,7 @@ class Fit:
             better = self.chosen.validation.interval()[1] < self.logged.value
             verdict = "is estimated to be better" if better else "is not shown to be better"
             lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
-        return "\n".join(lines)
+        return Sheet(*lines)
 
     def explain(self) -> str:
         """Return in a few lines what was chosen, whether it is certified, the estimated gain, and the warnings."""
@@ -114,7 +130,7 @@ class Fit:
         if found is not None:
             low, high = found.interval
             lines.append(
-                f"Gain: {found.gain:.4g}, approximate 95 % interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
+                f"Gain: {found.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
                 f"is {self._shown(found.logged):.4g} on these rows."
             )
             if self.certified:
@@ -177,7 +193,7 @@ class Fit:
             lines += [
                 f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
                 f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
-                f"Gain: {-chosen.gain.value:.4g}, approximate 95 % interval [{-high:.4g}, {-low:.4g}]: that of the "
+                f"Gain: {-chosen.gain.value:.4g}, approximate 95% interval [{-high:.4g}, {-low:.4g}]: that of the "
                 "winner, so likely too high.",
             ]
         return lines
@@ -187,7 +203,7 @@ class Fit:
 
     def recorded(self, digest: Callable[[], str]) -> Policy | FlooredPolicy | None:
         """Return the policy with a record of how it was chosen, and with the digest of the log that it comes from."""
-        if not isinstance(self.policy, Policy) or self.origin == "logging policy":
+        if self.learnt is None:
             return self.policy
         found = None if self.certificate is None else self.certificate.to_dict()
         record = {
@@ -196,11 +212,35 @@ class Fit:
             "explanation": self.explain().splitlines(),
             "log": digest(),
         }
-        return replace(self.policy, training={**self.policy.training, **record})
+        return replace(self.learnt, training={**self.learnt.training, **record})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as data that JSON can hold."""
         return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found as plain data, in what the log called it: rewards are rewards. Unbounded is None."""
+        found = None if self.certificate is None else self.certificate.to_dict()
+        if found is not None:
+            found["logged"] = self._shown(found["logged"])
+        return {
+            "origin": self.origin,
+            "outcome": self.outcome,
+            "learner": self.chosen.learner,
+            "certified": self.certified,
+            "certificate": found,
+            "warnings": self.warnings(),
+            "candidates": [self._as_shown(row) for row in self.rows()],
+        }
+
+    def _as_shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a candidate's estimates in what the log called it."""
+        if self.outcome == "loss" or row["validation"] is None:
+            return row
+        turned = {"validation": 0.0 - row["validation"]}
+        for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
+            turned[name] = None if row[other] is None else 0.0 - row[other]
+        return row | turned
 
     def warnings(self) -> list[str]:
         """Return what should make you hesitate, in words."""
@@ -222,8 +262,7 @@ class Fit:
         elif self.certified:
             found += self._problems()
         if self.calibration.bounds_from == "data":
-            advice = "say so if not (loss_bounds=, --loss-bounds)"
-            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; {advice}")
+            found.append(f"{self._outcomes} are taken to lie in {bounds}, as in the log; if not, pass loss_bounds=")
         return found
 
     def _problems(self) -> list[str]:

@@ -14,6 +14,7 @@ from poem.estimators import Estimate
 from poem.learning.portfolio import Recipe
 from poem.optimizers import Trace
 from poem.policies import Policy
+from poem.text import Grid
 
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
@@ -140,13 +141,16 @@ class Table(Sequence[Candidate]):
         return [self._row(candidate) | {"chosen": candidate is self._chosen} for candidate in self]
 
     def __repr__(self) -> str:
+        return str(self.grid())
+
+    def _repr_html_(self) -> str:
+        return self.grid().html()
+
+    def grid(self) -> Grid:
+        """Return the candidates as a table of text."""
         bound = () if self._confidence is None else ("likely gain", "units to certify")
         head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
-        rows = [(*head, "seconds", "problems"), *(self._cells(candidate) for candidate in self)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
+        return Grid((*head, "seconds", "problems"), [self._cells(candidate) for candidate in self], left=2)
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
         validation, gain = candidate.validation, candidate.gain

@@ -1,20 +1,50 @@
 """Policies: poem's own, with and without a floor, and those of others."""
 
+from poem.policies.deciding import decide, explores_little, new_seed, with_floor
 from poem.policies.floor import FlooredPolicy
 from poem.policies.foreign import NO_POLICY, Judged, judge_all, judge_one
 from poem.policies.logistic import logging_policy, supervised
+from poem.policies.other_features import on_log, same_reading
 from poem.policies.policy import Policy, constant_policy, load_policy, uniform_policy
+from poem.policies.provenance import made_log, was_trained_on, without_floor
+from poem.policies.reading import (
+    check_recipe,
+    columns_of,
+    contexts_for,
+    log_for,
+    read_log_for,
+    recipe_of,
+    shortened,
+    with_columns,
+)
 
 __all__ = [
     "NO_POLICY",
     "FlooredPolicy",
     "Judged",
     "Policy",
+    "check_recipe",
+    "columns_of",
     "constant_policy",
+    "contexts_for",
+    "decide",
+    "explores_little",
     "judge_all",
     "judge_one",
     "load_policy",
+    "log_for",
     "logging_policy",
+    "made_log",
+    "new_seed",
+    "on_log",
+    "read_log_for",
+    "recipe_of",
+    "same_reading",
+    "shortened",
     "supervised",
     "uniform_policy",
+    "was_trained_on",
+    "with_columns",
+    "with_floor",
+    "without_floor",
 ]

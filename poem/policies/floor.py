@@ -33,7 +33,7 @@ class FlooredPolicy:
 
     def __post_init__(self) -> None:
         if not isinstance(self.share, int | float | np.number) or not 0.0 < self.share < 1.0:
-            raise InputError(f"the floor must be a share between 0 and 1; found {self.share!r}. Use 0.01 for 1 %.")
+            raise InputError(f"the floor must be a share between 0 and 1; found {self.share!r}. Use 0.01 for 1%.")
         alike = ("structure", "labels", "n_features", "feature_names", "features")
         theirs = [[getattr(policy, name, NOTHING) for name in alike] for policy in (self.policy, self.other)]
         if isinstance(self.other, FlooredPolicy) or theirs[0] != theirs[1]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from poem.readers.checked import contexts_by_row, log_of
     from poem.readers.columns import INDEXES, Columns, Roles
+    from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
     from poem.readers.notes import roles_from
     from poem.readers.outputs import coded_outputs
@@ -26,6 +27,7 @@ __all__ = [
     "check_roles",
     "coded_outputs",
     "contexts_by_row",
+    "convert_log",
     "distributions",
     "format_named",
     "labels_column",
@@ -44,6 +46,7 @@ __all__ = [
 # Imported when first asked for: the command line needs the names of the formats, and nothing else before it runs.
 _MODULES = {
     "checked": ("contexts_by_row", "log_of"),
+    "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
     "notes": ("roles_from",),

@@ -66,7 +66,7 @@ def _labels(content: Any) -> Labels | None:
 
 def _structure(content: dict[str, Any]) -> Any:
     data = content.get("structure")
-    if data is not None:
+    if data is not None and content["labels"] is not None:
         structure_from_data(data, len(content["labels"]))  # says what is wrong with it
     return data
 

@@ -23,8 +23,9 @@ def coded_outputs(raw: RawLog, structure: Wanted = None) -> tuple[Coded, Structu
         raise ReadError(
             f"{raw.origin.name}: different labels are needed; found {doubled[0]!r} twice. Name each output once."
         )
-    if structure is None and raw.structure is not None:
-        structure = structure_from_data(raw.structure, len(labels))
+    if structure is None:
+        noted = isinstance(raw.structure, dict)
+        structure = structure_from_data(raw.structure, len(labels)) if noted else raw.structure
     try:
         return Coded(codes, labels), encoded(Coded(codes, labels), wanted=structure)[2]
     except LogError as error:

@@ -74,8 +74,8 @@ class RawLog:
     features : Features, optional
         How its context becomes X, where the file says so.
     about : About
-    structure : dict, optional
-        What an output is, where the file says so.
+    structure : dict, Structure or name, optional
+        What an output is, where the file or the user says so.
     """
 
     table: Table

@@ -107,6 +107,7 @@ def read_raw(
     source: Any,
     columns: Columns = BY_NAME,
     *,
+    structure: Wanted = None,
     format: str | None = None,
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
@@ -118,7 +119,8 @@ def read_raw(
 ) -> RawLog:
     """Read a table and say which of its columns is what; nothing is checked yet.
 
-    ``defaults`` are the columns of a log that was read before, used where they are there; ``recipe`` is how its columns
+    ``structure`` is what an output is, if it is not to be inferred. ``defaults`` are the columns of a log that was read
+    before, used where they are there; ``recipe`` is how its columns
     will become features: what was text then is text here, even if it looks like numbers. ``sides=False`` leaves out
     the tables beside files of contexts.
     """
@@ -136,6 +138,7 @@ def read_raw(
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
     raw = with_notes(replace(raw, table=plain_table(raw.table)))
     present = tuple(pattern for pattern in ignored if _matches(pattern, raw.table))
+    raw = raw if structure is None else replace(raw, structure=structure)
     return _with_own_contexts(_with_roles(raw, columns, present, defaults))
 
 

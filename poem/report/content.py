@@ -8,11 +8,12 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
-from poem.errors import InputError
+from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
-from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all
+from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
+from poem.report.certified import Certified, certified_line
 from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
 from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
 from poem.report.wording import Decimals
@@ -109,6 +110,7 @@ class Content:
     weights: Weights
     calibration: tuple[Decile, ...]
     changes: Changes
+    certified: Certified
     explanation: tuple[str, ...]
     candidates: tuple[dict[str, Any], ...]
     facts: Facts
@@ -164,6 +166,7 @@ def describe(
         weights=_weights(ratio, log, evaluation, outcome),
         calibration=_calibration(judged, log, model, outcome, threads),
         changes=changes,
+        certified=certified_line(_training(policy)),
         explanation=tuple(map(str, _listed(policy, "explanation"))),
         candidates=tuple(one for one in _listed(policy, "candidates") if isinstance(one, dict)),
         facts=_facts(policy, log, evaluation, seed, seen, fingerprint),
@@ -184,19 +187,21 @@ def _check(policy: Any, log: Any, other: Any) -> None:
         raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a policy of poem's, as poem.load_policy returns; found {other!r}.")
+    if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
+        raise MismatchError(
+            "the other policy has other features or outputs, and a page is made from one reading of the log. Compare "
+            "them by poem evaluate --against, or train the new one with start= the other."
+        )
 
 
 def _training(policy: AnyPolicy) -> dict[str, Any]:
-    found: dict[str, Any] = policy.policy.training if isinstance(policy, FlooredPolicy) else policy.training
-    return found
+    return without_floor(policy).training
 
 
 def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
     """Return whether the policy was trained on the log of a fingerprint."""
-    trained_on = _training(policy).get("log")
-    if trained_on is None:
-        return "unknown"
-    return "same" if trained_on == fingerprint else "different"
+    seen = was_trained_on(policy, fingerprint)
+    return "unknown" if seen is None else "same" if seen else "different"
 
 
 def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int, seen: Seen, fingerprint: str) -> Facts:

@@ -7,7 +7,7 @@ from typing import Literal
 from scipy import special
 
 from poem.evaluation import Evaluation, Line
-from poem.report.wording import SPACE, Decimals, count, counted, percent, rough
+from poem.report.wording import Decimals, count, counted, percent, rough
 
 Kind = Literal["better", "not shown", "worse", "cannot be told"]
 Seen = Literal["same", "different", "unknown"]  # the log of the report, to the one the policy was trained on
@@ -119,7 +119,7 @@ class Case:
     @property
     def percent(self) -> str:
         """The level in per cent."""
-        return f"{100.0 * self.evaluation.level:g}{SPACE}%"
+        return f"{100.0 * self.evaluation.level:g}%"
 
 
 def reach_verdict(case: Case) -> Verdict:

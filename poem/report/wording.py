@@ -39,10 +39,10 @@ def short(value: float) -> str:
 def percent(share: float, *, signed: bool = False) -> str:
     """Return a share in per cent."""
     if not math.isfinite(share):
-        return UNKNOWN if math.isnan(share) else fixed(share, 0) + SPACE + "%"
+        return UNKNOWN if math.isnan(share) else fixed(share, 0) + "%"
     size = abs(100.0 * share)
     decimals = 0 if size >= 100.0 else 1 if size >= 1.0 or size == 0.0 else 2
-    return fixed(100.0 * share, decimals, signed=signed) + SPACE + "%"
+    return fixed(100.0 * share, decimals, signed=signed) + "%"
 
 
 def points(change: float) -> str:

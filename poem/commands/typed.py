@@ -1,0 +1,23 @@
+"""Messages of the library in the words of the command line: what is an argument in Python is an option here."""
+
+import argparse
+import re
+
+RENAMED = {"validation": "--valid", "learners": "--learner", "n_jobs": "--jobs", "logging_policy": "--start"}
+BOTH = re.compile(r"\w+=,\s+(--[\w-]+)|(--[\w-]+),\s+\w+=")  # a message that gives both names
+PHRASES = {"certify=False": "--no-certificate", "poem.inspect(log)": "poem inspect"}
+
+
+def as_typed(message: object, parser: argparse.ArgumentParser) -> str:
+    """Return a message in which arguments have the names of a command's options; what is no option stays as it is.
+
+    ``loss_bounds=`` becomes ``--loss-bounds``, ``force=True`` becomes ``--force``, and where a message gives both
+    names, as in ``(--time, time=)``, one is left. A value from the log, such as ``time=noon``, is not touched.
+    """
+    text = BOTH.sub(lambda found: found[1] or found[2], str(message))
+    options = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
+    for phrase, typed in PHRASES.items():
+        text = text.replace(phrase, typed)
+    for name, option in [*options.items(), *((name, at) for name, at in RENAMED.items() if at in options.values())]:
+        text = re.sub(rf"(?<![\w.-]){name}=(True\b|(?![\w'\"(\[]))", option, text)
+    return text

@@ -1,0 +1,46 @@
+"""A log in a few words: its size, outputs, outcomes and propensities."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poem.compute import is_sparse
+
+if TYPE_CHECKING:
+    from poem.data.log import BanditLog
+
+
+def described(log: "BanditLog") -> tuple[str, list[tuple[str, str]]]:
+    """Return a head line, and what each column holds."""
+    per_row = f"{log.X.nnz / max(1, log.n_contexts):.1f}" if is_sparse(log.X) else ""
+    kind = f"CSR, {per_row} non-zeros per row" if per_row else "dense"
+    head = f"BanditLog of {len(log):,} rows, {log.n_contexts:,} contexts × {log.n_features:,} features ({kind})"
+    facts = [
+        ("output", f"{log.structure.describe()}: {few_of(log.labels)}"),
+        (log.outcome, _outcome(log)),
+        ("propensity", _propensities(log)),
+    ]
+    if log.group is not None:
+        facts.append(("group", f"{len(np.unique(log.group)):,} groups"))
+    if log.logger is not None:
+        facts.append(("logger", few_of(np.unique(log.logger).tolist())))
+    return head, facts
+
+
+def _outcome(log: "BanditLog") -> str:
+    values = log.loss if log.outcome == "loss" else 0.0 - log.loss
+    return f"mean {values.mean():.4g}, from {values.min():.4g} to {values.max():.4g}"
+
+
+def _propensities(log: "BanditLog") -> str:
+    if log.propensities == "missing":
+        return "missing"
+    p = np.exp(np.quantile(log.log_propensity, [0.0, 0.5, 1.0]))
+    return f"{log.propensities}: median {p[1]:.3g}, from {p[0]:.3g} to {p[2]:.3g}"
+
+
+def few_of(labels: Sequence[Any]) -> str:
+    """Return the first few labels."""
+    shown = ", ".join(str(label) for label in labels[:5])
+    return shown if len(labels) <= 5 else f"{shown}, …"

@@ -1,0 +1,129 @@
+"""Read logs and contexts the way a policy's own log was read: its columns, its features, its outputs."""
+
+import os
+from dataclasses import asdict, replace
+from typing import Any
+
+from poem.compute import Matrix, as_matrix
+from poem.data import BanditLog
+from poem.data.features import Encoding, Features, Numeric
+from poem.errors import InputError, MismatchError
+from poem.policies.floor import FlooredPolicy
+from poem.policies.policy import Policy
+from poem.policies.provenance import without_floor
+from poem.readers import Columns, RawLog, Roles, contexts_by_row, log_of, read_raw, roles_from
+
+SHOWN = 200  # characters of a recipe in a message
+
+
+def read_log_for(
+    policy: Policy | FlooredPolicy,
+    source: str | os.PathLike[str] | Any,
+    columns: Columns | None = None,
+    *,
+    missing: bool = False,
+    **reading: Any,
+) -> BanditLog:
+    """Read a log the way the policy's own log was read, so that the policy can be judged on it.
+
+    Parameters
+    ----------
+    policy : Policy, with or without a floor
+    source : path or data frame
+    columns : Columns, optional
+        Which column is what, such as ``poem.Columns(reward="click")``, where the policy remembers it otherwise.
+    missing : bool
+        The propensities were not logged.
+    **reading
+        Further options of :func:`poem.read_log`: ``format``, ``side``, ``delimiter``, ``progress``.
+    """
+    raw = read_raw(source, columns or Columns(), defaults=columns_of(policy), recipe=policy.features, **reading)
+    return log_for(policy, raw, missing=missing)
+
+
+def log_for(
+    policy: Policy | FlooredPolicy,
+    raw: RawLog,
+    *,
+    missing: bool = False,
+    encoding: Encoding | None = None,
+    name: str = "the policy",
+) -> BanditLog:
+    """Return a log with the features and outputs of a policy; refuse features that were made in another way.
+
+    ``encoding`` says how columns become features, for a policy that knows no recipe of its own.
+    """
+    log = log_of(
+        raw,
+        features=recipe_of(policy),
+        labels=policy.labels,
+        structure=policy.structure,
+        missing=missing,
+        encoding=encoding,
+    )
+    check_recipe(policy, log.features, raw.origin.name, name)
+    return log
+
+
+def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Matrix:
+    """Return the features of each row, by the policy's recipe or by what the file says of itself; (rows, d)."""
+    if raw.table.num_rows == 0:
+        raise InputError(f"{raw.origin.name} has no rows. Pass at least one context.")
+    if raw.about.encoded and raw.features is not None:
+        check_recipe(policy, raw.about.recipe, raw.origin.name, name)
+        return contexts_by_row(raw, raw.features)
+    recipe = recipe_of(policy)
+    if recipe is not None:
+        return recipe.transform(raw.table, raw.origin.place)
+    return as_matrix(raw.table.select(list(raw.roles.context)))[0]
+
+
+def recipe_of(policy: Policy | FlooredPolicy) -> Features | None:
+    """Return how raw columns become a policy's features; one that was learnt in Python may know their names only."""
+    if policy.features is not None or policy.feature_names is None:
+        found: Features | None = policy.features
+        return found
+    return Features(tuple(Numeric(name) for name in policy.feature_names))
+
+
+def check_recipe(policy: Policy | FlooredPolicy, found: Features | None, source: str, name: str = "the policy") -> None:
+    """Refuse data whose features were made in another way, even if there are as many of them."""
+    if policy.features is not None and found is not None and found != policy.features:
+        raise MismatchError(
+            f"{source} holds features that were made in another way than those of {name}: {shortened(found)} "
+            f"against {shortened(policy.features)}. Pass a log of raw columns."
+        )
+
+
+def shortened(text: object, width: int = SHOWN) -> str:
+    """Return a text, cut off where it is long."""
+    full = str(text)
+    return full if len(full) <= width else f"{full[:width]}…"
+
+
+# ---- columns --------------------------------------------------------------------------------
+
+
+def columns_of(policy: Policy | FlooredPolicy) -> Roles | None:
+    """Return the columns of the log that a policy was learnt from, if its record says so."""
+    content = without_floor(policy).training.get("columns")
+    if not isinstance(content, dict):
+        return None
+    try:
+        return replace(roles_from(content), context=())
+    except TypeError:  # written by another version
+        return None
+
+
+def with_columns(policy: Policy, raw: RawLog, log: BanditLog) -> Policy:
+    """Return a policy that remembers its whole log and the columns of it, so that the next log is read alike.
+
+    Parameters
+    ----------
+    policy : Policy
+    raw : RawLog
+        Which column is what.
+    log : BanditLog
+        All rows: a policy that was trained on a part of them must not be judged on any.
+    """
+    return replace(policy, training={**policy.training, "columns": asdict(raw.roles), "log": log.fingerprint()})

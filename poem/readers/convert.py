@@ -1,0 +1,30 @@
+"""Any log → Parquet, checked."""
+
+import os
+from dataclasses import replace
+
+from poem.data import BanditLog
+from poem.readers.checked import log_of
+from poem.readers.raw import RawLog
+from poem.readers.read import write_log
+
+
+def convert_log(raw: RawLog, path: str | os.PathLike[str], *, missing: bool = False) -> BanditLog:
+    """Check a log and write its own columns as Parquet, with a note of which column is what.
+
+    Parameters
+    ----------
+    raw : RawLog
+    path : path
+    missing : bool
+        The propensities were not logged; the file says so.
+
+    Returns
+    -------
+    BanditLog
+        The log that was written.
+    """
+    log = log_of(raw, missing=missing)
+    about = replace(raw.about, missing=missing or raw.about.missing)
+    write_log(replace(raw, about=about, structure=log.structure.to_data()), path)
+    return log
