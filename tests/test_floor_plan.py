@@ -1,6 +1,7 @@
 """The tree shows the flow: few modules at the top, packages entered by their front door, rooms of a size to read."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,14 @@ def test_no_test_file_is_long():
 def test_no_module_has_the_name_of_a_public_function():
     assert not {path.stem for path in MODULES} & set(poem.__all__)
     assert not PACKAGES & set(poem.__all__)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_module_is_long(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+def test_nothing_outside_asks_what_kind_of_output_it_is():
+    asks = re.compile(r"y\.ndim|y_dimensions|isinstance\(.*(MultiLabel|MultiClass|Subset)")
+    outside = [path for path in MODULES if path.parent.name != "structures"]
+    assert not [path for path in outside if asks.search(path.read_text(encoding="utf-8"))]

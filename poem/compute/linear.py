@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.compute.kernels import Threads, inlined, kernel
+from poem.compute.kernels import Threads
 from poem.compute.matrix import Matrix, is_sparse
-from poem.compute.packed import LANES, FloatType, packed
+from poem.compute.packed import FloatType, packed
+from poem.compute.row_products import add_rows_times, rows_times, scatter, some_rows_times
 
 PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
@@ -182,7 +183,7 @@ class SparseDesign(Design):
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         out = np.empty((self.n_contexts, k))
-        _rows_times(self._begins, self._ends, self._columns, self._data, frozen(wide), self._offset(wide), out)
+        rows_times(self._begins, self._ends, self._columns, self._data, frozen(wide), self._offset(wide), out)
         return out
 
     def _offset(self, wide: FloatArray) -> FloatArray:
@@ -221,7 +222,7 @@ class SparseDesign(Design):
         def add(piece: tuple[int, int]) -> None:
             first, last = piece
             begins, ends = pointers[first:last], pointers[first + 1 : last + 1]
-            _add_rows_times(begins, ends, contexts, values, dense, features[first:last], grad)
+            add_rows_times(begins, ends, contexts, values, dense, features[first:last], grad)
 
         threads.map(add, pairs(_cuts_by_weight(np.diff(pointers), grad.shape[1])))
         if self.intercept:
@@ -230,14 +231,14 @@ class SparseDesign(Design):
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
         out = np.empty((len(contexts), k))
         begins, ends = self._begins, self._ends
-        _some_rows_times(begins, ends, self._columns, self._data, contexts, frozen(wide), self._offset(wide), out)
+        some_rows_times(begins, ends, self._columns, self._data, contexts, frozen(wide), self._offset(wide), out)
         return out
 
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
         most = min(len(contexts) * self._longest, self.n_features) + 1
         rows, values = np.empty(most, dtype=np.int64), np.empty((most, slopes.shape[1]), dtype=slopes.dtype)
         slot = self._borrow_slot()
-        found = _scatter(self._begins, self._ends, self._columns, self._data, contexts, slopes, slot, rows, values)
+        found = scatter(self._begins, self._ends, self._columns, self._data, contexts, slopes, slot, rows, values)
         self._free_slots.append(slot)
         if self.intercept:
             rows[found], values[found] = self.n_features, slopes.sum(axis=0)
@@ -283,109 +284,3 @@ def _cuts_by_weight(lengths: IntArray, k: int) -> IntArray:
     cuts = np.searchsorted(weight, np.linspace(0, weight[-1], pieces + 1))
     cuts[0], cuts[-1] = 0, rows
     return np.unique(cuts)
-
-
-@inlined
-def _row_times(
-    first: int, last: int, indices: AnyArray, data: FloatArray, dense: FloatArray, total: FloatArray
-) -> None:
-    """Add one sparse row times a dense matrix to a local buffer, four non-zeros at a time."""
-    kind = dense.dtype.type
-    t = first
-    while t + 3 < last:
-        a, b, c, d = dense[indices[t]], dense[indices[t + 1]], dense[indices[t + 2]], dense[indices[t + 3]]
-        va, vb = kind(data[t]), kind(data[t + 1])
-        vc, vd = kind(data[t + 2]), kind(data[t + 3])
-        for j in range(total.shape[0]):
-            total[j] += (va * a[j] + vb * b[j]) + (vc * c[j] + vd * d[j])
-        t += 4
-    while t < last:
-        a, va = dense[indices[t]], kind(data[t])
-        for j in range(total.shape[0]):
-            total[j] += va * a[j]
-        t += 1
-
-
-@kernel
-def _rows_times(
-    begins: IntArray,
-    ends: IntArray,
-    indices: AnyArray,
-    data: FloatArray,
-    dense: FloatArray,
-    offset: FloatArray,
-    out: FloatArray,
-) -> None:
-    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
-    for r in range(out.shape[0]):
-        total[:] = offset[: total.shape[0]]
-        _row_times(begins[r], ends[r], indices, data, dense, total)
-        out[r, :] = total[: out.shape[1]]
-
-
-@kernel
-def _some_rows_times(
-    begins: IntArray,
-    ends: IntArray,
-    indices: AnyArray,
-    data: FloatArray,
-    rows: IntArray,
-    dense: FloatArray,
-    offset: FloatArray,
-    out: FloatArray,
-) -> None:
-    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
-    for i in range(out.shape[0]):
-        total[:] = offset[: total.shape[0]]
-        _row_times(begins[rows[i]], ends[rows[i]], indices, data, dense, total)
-        out[i, :] = total[: out.shape[1]]
-
-
-@kernel
-def _add_rows_times(
-    begins: IntArray,
-    ends: IntArray,
-    indices: AnyArray,
-    data: FloatArray,
-    dense: FloatArray,
-    target: IntArray,
-    out: FloatArray,
-) -> None:
-    total = np.empty(-(-out.shape[1] // LANES) * LANES, dtype=dense.dtype)
-    for r in range(target.shape[0]):
-        total[:] = 0.0
-        _row_times(begins[r], ends[r], indices, data, dense, total)
-        for j in range(out.shape[1]):
-            out[target[r], j] += total[j]
-
-
-@kernel
-def _scatter(
-    begins: IntArray,
-    ends: IntArray,
-    indices: AnyArray,
-    data: FloatArray,
-    rows: IntArray,
-    slopes: FloatArray,
-    slot: IntArray,
-    features: IntArray,
-    out: FloatArray,
-) -> int:
-    """Collect Xᵀ·slopes of some rows by feature; ``slot`` is -1 everywhere before and after."""
-    kind = slopes.dtype.type
-    found = 0
-    for i in range(rows.shape[0]):
-        for t in range(begins[rows[i]], ends[rows[i]]):
-            s, v = slot[indices[t]], kind(data[t])
-            if s < 0:
-                slot[indices[t]] = found
-                features[found] = indices[t]
-                for j in range(slopes.shape[1]):
-                    out[found, j] = v * slopes[i, j]
-                found += 1
-            else:
-                for j in range(slopes.shape[1]):
-                    out[s, j] += v * slopes[i, j]
-    for s in range(found):
-        slot[features[s]] = -1
-    return found

@@ -1,18 +1,19 @@
 """BanditLog: the arrays of one log of decisions, validated once and never changed."""
 
-import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import Matrix, as_matrix, is_sparse
 from poem.data.columns import checked_context, checked_group, checked_log_propensity, checked_loss, checked_time
 from poem.data.description import described, few_of
 from poem.data.features import Features
+from poem.data.fingerprint import digest_of
+from poem.data.joining import check_same_kind, distinct_rows, frozen_matrix, joined_contexts
+from poem.data.splitting import checked_rows, latest_mask, numbered, random_mask
 from poem.errors import InputError, LogError
 from poem.structures import Labels, Structure, Wanted, encoded
 from poem.text import Grid, Sheet
@@ -119,7 +120,7 @@ class BanditLog:
             raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
         missing = isinstance(propensity, str) and propensity == "missing" and log_propensity is None
         self._set(
-            X=_frozen_matrix(matrix),
+            X=frozen_matrix(matrix),
             # Copies: a later change of the caller's columns must not reach the log. X is shared.
             y=frozen(codes.copy()),
             loss=frozen(checked_loss(loss, reward, n).copy()),
@@ -224,21 +225,7 @@ class BanditLog:
 
     def take(self, rows: Any) -> "BanditLog":
         """Return the log of some rows (positions or a mask); contexts are shared, not copied."""
-        chosen = np.asarray(rows)
-        if chosen.dtype == bool:
-            if chosen.shape != (len(self),):
-                raise InputError(f"a mask must have one value for each of the {len(self)} rows; found {chosen.shape}.")
-            chosen = np.flatnonzero(chosen)
-        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
-            raise InputError(
-                f"rows must be a mask or a list of positions; found {chosen.dtype} of shape {chosen.shape}."
-            )
-        if len(chosen) and (chosen.max() >= len(self) or chosen.min() < -len(self)):
-            raise InputError(
-                f"rows must be below {len(self)}; found {chosen.max()} (and {chosen.min()} as the lowest)."
-            )
-        if len(chosen) == 0:
-            raise LogError("the log is empty: no rows were taken. Take at least one row.")
+        chosen = checked_rows(rows, len(self))
         per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
         named = {name: getattr(self, name) for name in ("group", "logger", "time")}
         return self._with(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
@@ -255,31 +242,12 @@ class BanditLog:
         ``by`` is ``"group"`` if the log has groups and ``"row"`` otherwise, unless given. ``"unit"`` is by group, or
         by context if there are none.
         """
-        if not 0.0 < fraction < 1.0:
-            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for a quarter.")
-        rng = np.random.default_rng(rng)
-        unit = _split_units(self, by)
-        n_units = int(unit.max()) + 1
-        if n_units < 2:
-            raise InputError("cannot split: the log has one row or one group only. Pass more of them, or by='row'.")
-        n_held = min(max(1, round(fraction * n_units)), n_units - 1)
-        held = np.zeros(n_units, dtype=bool)
-        held[rng.permutation(n_units)[:n_held]] = True
-        mask = held[unit]
+        mask = random_mask(self, fraction, np.random.default_rng(rng), by)
         return self.take(~mask), self.take(mask)
 
     def split_by_time(self, fraction: float = 0.25) -> tuple["BanditLog", "BanditLog"]:
         """Split into (earlier rows, the latest ``fraction`` of them): a test of whether what was learnt still holds."""
-        if self.time is None:
-            raise InputError("a split by time needs a log with time=; this one has none. Name the column of times.")
-        if not 0.0 < fraction < 1.0:
-            raise InputError(f"fraction must be between 0 and 1; found {fraction}. Use 0.25 for the latest quarter.")
-        moments, counts = np.unique(self.time, return_counts=True)
-        if len(moments) < 2:
-            raise InputError("cannot split by time: all of the rows have the same time. Pass finer times.")
-        # Rows of one moment stay together: the cut is where the later share is nearest to what was asked for.
-        later = 1.0 - np.cumsum(counts)[:-1] / len(self)
-        late = self.time > moments[int(np.argmin(np.abs(later - fraction)))]
+        late = latest_mask(self, fraction)
         return self.take(~late), self.take(late)
 
     def shards(self, count: int) -> Iterator["BanditLog"]:
@@ -292,7 +260,7 @@ class BanditLog:
         for first, last in itertools.pairwise(cuts.tolist()):
             rows = order[starts[first] : starts[last]]
             part = self.take(rows)
-            yield part._with(X=_frozen_matrix(self.X[first:last]), context=frozen(part.context - first))
+            yield part._with(X=frozen_matrix(self.X[first:last]), context=frozen(part.context - first))
 
     @staticmethod
     def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
@@ -301,7 +269,7 @@ class BanditLog:
             raise InputError("concat needs at least one log; found none.")
         first = logs[0]
         for log in logs[1:]:
-            _check_same_kind(first, log)
+            check_same_kind(first, log)
         per_row: dict[str, AnyArray | None] = {
             name: frozen(np.concatenate([getattr(log, name) for log in logs]))
             for name in ("y", "loss", "log_propensity")
@@ -309,48 +277,24 @@ class BanditLog:
         for name in ("group", "logger", "time"):
             columns = [getattr(log, name) for log in logs]
             per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
-        X, context = _joined_contexts(logs)
+        X, context = joined_contexts(logs)
         return first._with(X=X, context=context, **per_row)
 
     def deduplicated(self) -> "BanditLog":
         """Return the same log with equal contexts stored once."""
-        kept: dict[bytes, int] = {}
-        number = np.empty(self.n_contexts, dtype=np.int64)
-        first_rows: list[int] = []
-        for row, key in enumerate(_row_keys(self.X)):
-            position = kept.setdefault(key, len(first_rows))
-            if position == len(first_rows):
-                first_rows.append(row)
-            number[row] = position
+        first_rows, number = distinct_rows(self.X)
         if len(first_rows) == self.n_contexts:
             return self
-        return self._with(X=_frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
+        return self._with(X=frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
 
     def fingerprint(self) -> str:
         """Return a digest of all that the log holds: the same for the same log in the same order."""
-        X = self.X
-        about = (
-            self.labels,
-            self.structure,
-            self.feature_names,
-            self.outcome,
-            self.propensities,
-            None if self.group is None else self.group.tolist(),
-        )
-        digest = hashlib.sha256(repr(about).encode())
-        parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
-        more = [array for array in (self.time,) if array is not None]
-        if self.logger is not None:
-            digest.update(repr(self.logger.tolist()).encode())
-        for array in [*parts, self.y, self.loss, self.log_propensity, self.context, *more]:
-            digest.update(str((array.dtype, array.shape)).encode())
-            digest.update(array)
-        return digest.hexdigest()
+        return digest_of(self)
 
     def units(self) -> IntArray:
         """Return which independent unit each row belongs to: its group, or its context if there are no groups."""
         if self.group is not None:
-            return _numbered(self.group)
+            return numbered(self.group)
         seen = np.bincount(self.context, minlength=self.n_contexts) > 0
         number: IntArray = (np.cumsum(seen) - 1)[self.context]
         return number
@@ -371,76 +315,4 @@ def _rebuild(fields: dict[str, Any]) -> BanditLog:
 def _restored(fields: dict[str, Any]) -> BanditLog:
     """Rebuild a copied log: copies of read-only arrays can be written to, and are a type of their own to kernels."""
     arrays = {name: frozen(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
-    return _rebuild(fields | arrays | {"X": _frozen_matrix(fields["X"])})
-
-
-# ---- parts of the methods above -------------------------------------------------------------
-
-
-def _frozen_matrix(matrix: Matrix) -> Matrix:
-    if not is_sparse(matrix):
-        return frozen(matrix)
-    view = sp.csr_array(matrix.shape, dtype=np.float64)
-    view.data, view.indices, view.indptr = frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)
-    return view
-
-
-def _split_units(log: BanditLog, by: str | None) -> IntArray:
-    if by == "group" and log.group is None:
-        raise InputError("by='group' needs a log with group=; this one has none. Use by='row'.")
-    if by not in (None, "row", "group", "unit"):
-        raise InputError(f"by must be 'row', 'group' or 'unit'; found {by!r}.")
-    if by == "unit":
-        return log.units()
-    if log.group is None or by == "row":
-        return np.arange(len(log), dtype=np.int64)
-    return _numbered(log.group)
-
-
-def _numbered(values: AnyArray) -> IntArray:
-    """Number distinct values from 0."""
-    return np.unique(values, return_inverse=True)[1].astype(np.int64)
-
-
-def _check_same_kind(first: BanditLog, other: BanditLog) -> None:
-    pairs = {
-        "labels": (few_of(first.labels), few_of(other.labels), first.labels == other.labels),
-        "features": (first.n_features, other.n_features, first.n_features == other.n_features),
-        "feature names": (first.feature_names, other.feature_names, first.feature_names == other.feature_names),
-        "outputs": (first.structure.describe(), other.structure.describe(), first.structure == other.structure),
-        "groups": (first.group is not None, other.group is not None, (first.group is None) == (other.group is None)),
-        "loggers": (
-            first.logger is not None,
-            other.logger is not None,
-            (first.logger is None) == (other.logger is None),
-        ),
-        "times": (first.time is not None, other.time is not None, (first.time is None) == (other.time is None)),
-        "recipe of features": (first.features, other.features, first.features == other.features),
-        "propensities": (first.propensities, other.propensities, first.propensities == other.propensities),
-        "outcome": (first.outcome, other.outcome, first.outcome == other.outcome),
-    }
-    for what, (one, two, same) in pairs.items():
-        if not same:
-            raise InputError(f"logs can be joined only if they have the same {what}; found {one} and {two}.")
-
-
-def _joined_contexts(logs: Sequence[BanditLog]) -> tuple[Matrix, IntArray]:
-    if all(log.X is logs[0].X for log in logs):
-        return logs[0].X, frozen(np.concatenate([log.context for log in logs]))
-    offsets = np.cumsum([0, *(log.n_contexts for log in logs[:-1])])
-    context = np.concatenate([log.context + offset for log, offset in zip(logs, offsets, strict=True)])
-    matrices = [log.X for log in logs]
-    sparse = any(is_sparse(matrix) for matrix in matrices)
-    X = sp.csr_array(sp.vstack(matrices, format="csr")) if sparse else np.vstack(matrices)
-    return _frozen_matrix(X), frozen(context)
-
-
-def _row_keys(X: Matrix) -> Iterator[bytes]:
-    if not is_sparse(X):
-        for row in X:
-            yield (row + 0.0).tobytes()  # -0.0 and 0.0 are one context
-        return
-    X = X.copy()
-    X.eliminate_zeros()
-    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        yield X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
+    return _rebuild(fields | arrays | {"X": frozen_matrix(fields["X"])})
