@@ -442,7 +442,7 @@ def test_repr_tells_what_is_in_the_log(rows, make_log):
 
 def test_repr_of_a_sparse_multilabel_log(rows, make_log):
     shown = repr(make_log(X=sp.csr_array(np.eye(40)), y=np.tile(rows.labels, 4)))
-    assert "40 features (CSR, 1.0 non-zeros a row)" in shown
+    assert "40 features (CSR, 1.0 non-zeros per row)" in shown
     assert "8 yes/no labels: 0, 1, 2, 3, 4, …" in shown
 
 
