@@ -39,7 +39,7 @@ def run(rounds: int = 5) -> dict[str, float]:
     peak = (resident("VmHWM") - before + log.nbytes) / log.nbytes
     alone = log.with_groups(np.arange(len(log)))  # the hardest case: every row is a unit of its own
     begin = time.perf_counter()
-    poem.evaluate(policy, alone, "SNIPS", interval="bootstrap", replicates=1000)
+    poem.evaluate(policy, alone, "SNIPS", interval="bootstrap", resampling=poem.Resampling(replicates=1000))
     bootstrap = time.perf_counter() - begin
     print(f"evaluation of a million rows, s: { {name: round(float(np.median(s)), 2) for name, s in seconds.items()} }")
     figures = {f"{name} of a million rows / scipy X @ W": ratio(seconds, name, "scipy") for name in contenders}

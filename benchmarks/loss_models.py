@@ -28,7 +28,11 @@ def widths(name: str, seeds: int = 5) -> dict[str, float]:
         order = rng.permutation(len(X))
         learnt, judged = order[: len(X) // 2], order[len(X) // 2 :]
         logger = poem.logging_policy(X, Y, fraction=0.05, C=0.1, rng=rng)
-        policy = poem.fit(poem.simulate(X[learnt], Y[learnt], logger, replay=4, rng=rng), lam=0.1, guard=False).policy
+        policy = poem.fit(
+            poem.simulate(X[learnt], Y[learnt], logger, replay=4, rng=rng),
+            lam=0.1,
+            selection=poem.Selection(guard=False),
+        ).policy
         log = poem.simulate(X[judged], Y[judged], logger, replay=4, rng=rng)
         for model in found:
             line = poem.evaluate(policy, log, "DR", model=model)["policy", "DR"]

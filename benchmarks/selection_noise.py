@@ -27,7 +27,7 @@ def one_run(data: poem.Dataset, run: int) -> dict[str, tuple[bool, float]]:
     for name, judge in JUDGES.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = poem.fit(log, lam="auto", select_by=judge, guard=False, seed=run)
+            result = poem.fit(log, lam="auto", selection=poem.Selection(select_by=judge, guard=False), seed=run)
         truth = {c.lam: c.policy.expected_loss(data.X_test, data.y_test) for c in result.table}
         best = min(truth, key=truth.__getitem__)
         found[name] = result.chosen.lam != best, truth[result.chosen.lam] - truth[best]

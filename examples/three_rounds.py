@@ -28,7 +28,7 @@ for number, users in enumerate(batches, start=1):
     # Learn from all logs so far, with the propensities of the mixture of their policies. Certify the result against
     # the deployed policy, on fresh rows that it logged.
     pooled = poem.balanced(poem.BanditLog.concat(logs), loggers)
-    result = poem.fit(pooled, validation=fresh, logging_policy=running, loss_bounds=(0, 1))
+    result = poem.fit(pooled, selection=poem.Selection(validation=fresh), logging_policy=running, loss_bounds=(0, 1))
     print(f"\n{name}: logged loss {log.loss.mean():.3f}; {len(pooled):,} rows to learn from")
     print(result.explain())
 

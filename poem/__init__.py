@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Calibration,
         Evaluation,
         Gate,
+        Resampling,
         balanced,
         estimate,
         estimate_propensities,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         watch,
     )
     from poem.health import Health, inspect
-    from poem.learning import Fit, Learner, certify, fit
+    from poem.learning import Fit, Learner, Selection, certify, fit
     from poem.learning.sklearn_learner import CRMLearner
     from poem.optimizers import LBFGS, AdaGrad
     from poem.policies import (
@@ -83,6 +84,8 @@ __all__ = [
     "MultiLabel",
     "PoemError",
     "Policy",
+    "Resampling",
+    "Selection",
     "SelfNormalisedDR",
     "ShrinkageDR",
     "Subset",
@@ -132,6 +135,7 @@ _MODULES = {
         "Calibration",
         "Evaluation",
         "Gate",
+        "Resampling",
         "balanced",
         "estimate",
         "estimate_propensities",
@@ -141,7 +145,7 @@ _MODULES = {
     ),
     "health": ("Health", "inspect"),
     "learning.sklearn_learner": ("CRMLearner",),
-    "learning": ("Fit", "Learner", "certify", "fit"),
+    "learning": ("Fit", "Learner", "Selection", "certify", "fit"),
     "optimizers": ("LBFGS", "AdaGrad"),
     "policies": (
         "FlooredPolicy",

@@ -261,14 +261,14 @@ def test_a_deterministic_logging_policy_is_refused(make_log):
 
 
 def test_a_deterministic_logging_policy_can_be_forced(make_log):
-    found = poem.fit(make_log(propensity=np.ones(40)), lam=0.01, force=True, guard=False)
+    found = poem.fit(make_log(propensity=np.ones(40)), lam=0.01, selection=poem.Selection(force=True, guard=False))
     assert np.all(np.isfinite(found.policy.weights))
 
 
 def test_fewer_than_16_rows_are_refused(make_log):
     with refuses(LearningError, "the log has 15 rows", "at least 16", "Collect more rows"):
         poem.fit(make_log().take(np.arange(15)))
-    assert poem.fit(make_log().take(np.arange(16)), lam=0.1, guard=False).n_train == 12
+    assert poem.fit(make_log().take(np.arange(16)), lam=0.1, selection=poem.Selection(guard=False)).n_train == 12
 
 
 # ---- fit: arguments -------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_zero_jobs_are_refused(make_log, lam):
 @pytest.mark.parametrize("select_by", ["loss", 3], ids=repr)
 def test_select_by_must_be_known(make_log, select_by):
     with refuses(InputError, "select_by must be 'dr', 'ips', 'snips' or an estimator", f"found {select_by!r}"):
-        poem.fit(make_log(), select_by=select_by)
+        poem.fit(make_log(), selection=poem.Selection(select_by=select_by))
 
 
 def test_start_must_have_the_shape_of_the_weights(make_log):
@@ -347,25 +347,25 @@ def test_start_must_have_the_shape_of_the_weights(make_log):
 def test_validation_is_a_share_between_0_and_1_or_a_number_of_folds_above_1(make_log, validation):
     parts = "validation must be a share between 0 and 1", "a number of folds above 1, a log, or None"
     with refuses(InputError, *parts, f"found {validation}"):
-        poem.fit(make_log(), validation=validation)
+        poem.fit(make_log(), selection=poem.Selection(validation=validation))
 
 
 def test_validation_by_a_word_is_auto_only(make_log):
     with refuses(InputError, "validation must be 'auto', a number, a log, or None", "found 'folds'"):
-        poem.fit(make_log(), validation="folds")
+        poem.fit(make_log(), selection=poem.Selection(validation="folds"))
 
 
 def test_there_are_no_more_folds_than_units(rows, make_log):
     with refuses(InputError, "folds must be from 2 to the number of independent units, 5", "found 11"):
-        poem.fit(make_log(group=rows.group), validation=11)  # half of the units certify
+        poem.fit(make_log(group=rows.group), selection=poem.Selection(validation=11))  # half of the units certify
     with refuses(InputError, "folds must be from 2 to the number of independent units, 10", "found 11"):
-        poem.fit(make_log(group=rows.group), validation=11, certify=False)
+        poem.fit(make_log(group=rows.group), selection=poem.Selection(validation=11), certify=False)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.4, 1.0, 95, "much", NAN, None], ids=repr)
 def test_confidence_is_at_least_a_half_and_below_1(make_log, confidence):
     with refuses(InputError, "confidence must be at least 0.5 and below 1", f"found {confidence!r}", "Use 0.95"):
-        poem.fit(make_log(), confidence=confidence)
+        poem.fit(make_log(), selection=poem.Selection(confidence=confidence))
 
 
 def test_the_logging_policy_must_be_of_the_same_kind(make_log):
@@ -379,7 +379,7 @@ def test_the_logging_policy_must_be_of_the_same_kind(make_log):
 def test_the_validation_log_must_be_of_the_same_kind(rows, make_log):
     for other in (make_log(X=rows.X[:, :2]), make_log(labels=range(4)), make_log(y=np.eye(3, dtype=int)[rows.y])):
         with refuses(MismatchError, "validation log has other outputs or features", "Build both alike"):
-            poem.fit(make_log(), validation=other)
+            poem.fit(make_log(), selection=poem.Selection(validation=other))
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, None])

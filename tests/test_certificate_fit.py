@@ -42,7 +42,10 @@ def nothing():
 def test_on_noise_nearly_nothing_is_certified():
     structures = poem.MultiClass(3), poem.MultiLabel(2)
     logs = [noise_log(seed, structures[seed % 2], contexts=120) for seed in range(20)]
-    fits = [poem.fit(log, learners=BRIEF, validation=3, seed=seed) for seed, log in enumerate(logs)]
+    fits = [
+        poem.fit(log, learners=BRIEF, selection=poem.Selection(validation=3), seed=seed)
+        for seed, log in enumerate(logs)
+    ]
     assert sum(found.certified for found in fits) <= 1
 
 
@@ -66,7 +69,7 @@ def test_the_explanation_warns_of_bounds_taken_from_the_log(nothing):
 
 def test_an_imitation_is_returned_to_those_who_ask(nothing):
     log, logger = noise_log(), a_policy(poem.MultiClass(3), 0)
-    found = poem.fit(log, imitate=True)
+    found = poem.fit(log, selection=poem.Selection(imitate=True))
     assert (found.origin, found.certified) == ("imitation", False)
     assert found.certificate.gain_at_least == nothing.certificate.gain_at_least
     assert found.policy.training["n_train"] == len(log)
@@ -86,7 +89,10 @@ def test_the_logging_policy_is_what_one_gets_back():
     assert found.policy is logger
     assert found.imitation.gain.value == pytest.approx(0.0, abs=0.02)
     assert "The policy is the logging policy." in found.explain()
-    assert poem.fit(noise_log(), learners=FEW, logging_policy=logger, imitate=True).policy is logger
+    assert (
+        poem.fit(noise_log(), learners=FEW, logging_policy=logger, selection=poem.Selection(imitate=True)).policy
+        is logger
+    )
 
 
 def test_a_poor_imitation_is_called_one():
@@ -95,7 +101,7 @@ def test_a_poor_imitation_is_called_one():
     best = (X[:, 0] * X[:, 1] > 0).astype(int)  # which no linear policy can do
     y = np.where(rng.random(n) < 0.95, best, 1 - best)
     log = poem.BanditLog(X, y, loss=(y != best) * 1.0, propensity=np.where(y == best, 0.95, 0.05))
-    found = poem.fit(log, learners=FEW, imitate=True)
+    found = poem.fit(log, learners=FEW, selection=poem.Selection(imitate=True))
     assert found.origin == "imitation"
     assert "the imitation is worse than the logging policy itself" in found.explain()
 
@@ -208,7 +214,7 @@ def test_a_certificate_on_estimated_propensities_says_so():
 
 def test_what_is_not_certified_says_how_many_rows_it_would_take():
     log = easy_log(contexts=40)
-    found = poem.fit(log, learners=FEW, confidence=1.0 - 1e-9)
+    found = poem.fit(log, learners=FEW, selection=poem.Selection(confidence=1.0 - 1e-9))
     assert not found.certified
     assert np.isfinite(found.certificate.units_needed)
     assert "To certify such a gain takes a log of about " in found.explain()
@@ -218,19 +224,19 @@ def test_what_is_not_certified_says_how_many_rows_it_would_take():
 
 
 def test_a_share_certifies_and_the_rest_is_learnt_from():
-    found = poem.fit(easy_log(), learners=FEW, validation=0.25)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25))
     assert (found.folds, found.n_train, found.n_validation) == (5, 120, 150)
     assert (found.certificate.rows, found.policy.training["n_train"]) == (50, 150)
 
 
 def test_any_number_of_folds_can_be_asked_for():
-    found = poem.fit(easy_log(), learners=FEW, validation=4)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=4))
     assert (found.folds, found.n_train, found.n_validation) == (4, 75, 100)
 
 
 def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     fresh = easy_log(1, contexts=70)
-    found = poem.fit(easy_log(), learners=FEW, validation=fresh)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=fresh))
     assert (found.folds, found.n_train, found.n_validation) == (5, 160, 200)
     assert (found.certificate.rows, found.policy.training["n_train"]) == (70, 200)
     assert found.certificate.logged == pytest.approx(fresh.loss.mean())
@@ -247,7 +253,7 @@ def test_progress_ends_where_it_said_it_would(log, options, capsys):
 
 def test_groups_are_what_certifies():
     log = easy_log().with_groups(np.arange(200) // 4)
-    found = poem.fit(log, learners=FEW, validation=0.5)
+    found = poem.fit(log, learners=FEW, selection=poem.Selection(validation=0.5))
     assert (found.certificate.units, found.certificate.rows) == (25, 100)
     assert "groups are independent" in found.certificate.conditions[-1]
 
@@ -260,15 +266,18 @@ def test_few_units_certify_nothing(contexts):
 
 
 def test_a_certificate_can_be_asked_for_with_a_learner_of_ones_own():
-    found = poem.fit(noise_log(), lam=0.1, optimizer=SHORT, select_by="dr")
+    found = poem.fit(noise_log(), lam=0.1, optimizer=SHORT, selection=poem.Selection(select_by="dr"))
     assert (found.origin, found.folds, found.confidence) == ("none", 5, 0.95)
-    found = poem.fit(easy_log(), lam=0.1, optimizer=SHORT, select_by="dr")
+    found = poem.fit(easy_log(), lam=0.1, optimizer=SHORT, selection=poem.Selection(select_by="dr"))
     assert (found.origin, found.folds, found.confidence) == ("certified", 5, 0.95)
 
 
 def test_more_confidence_takes_more_evidence():
     log = easy_log(contexts=80)
-    some, more = (poem.fit(log, learners=FEW, confidence=confidence) for confidence in (0.5, 1.0 - 1e-12))
+    some, more = (
+        poem.fit(log, learners=FEW, selection=poem.Selection(confidence=confidence))
+        for confidence in (0.5, 1.0 - 1e-12)
+    )
     assert (some.certified, more.certified) == (True, False)
     assert "with 100% confidence" in repr(more)
 
@@ -382,6 +391,6 @@ def test_a_folder_of_another_logging_policy_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_confidence_is_refused(tmp_path):
     log = easy_log(contexts=40)
-    poem.fit(log, learners=FEW, checkpoint=tmp_path, confidence=0.5)
+    poem.fit(log, learners=FEW, checkpoint=tmp_path, selection=poem.Selection(confidence=0.5))
     with pytest.raises(poem.PoemError, match="other settings"):
-        poem.fit(log, learners=FEW, checkpoint=tmp_path, confidence=0.9)
+        poem.fit(log, learners=FEW, checkpoint=tmp_path, selection=poem.Selection(confidence=0.9))

@@ -105,7 +105,7 @@ def test_an_overflowing_fit_ends_with_finite_weights():
         rng.normal(size=(2000, 4)), rng.choice(3, 2000), loss=rng.random(2000), log_propensity=log_propensity
     )
     for optimizer in (poem.AdaGrad(max_batches=100), poem.LBFGS(max_iterations=20)):
-        found = poem.fit(log, lam=0.0, optimizer=optimizer, guard=False)
+        found = poem.fit(log, lam=0.0, optimizer=optimizer, selection=poem.Selection(guard=False))
         assert np.isfinite(found.policy.weights).all()
 
 

@@ -291,7 +291,10 @@ def test_the_number_of_threads_changes_nothing():
     # More than one block of the bootstrap, and more than one piece of the layout.
     log = logged(LOGGER, np.random.default_rng(1).normal(size=(9000, 3)))
     one, two = (
-        poem.evaluate({"a": POLICY, "b": OTHER}, log, interval="bootstrap", replicates=100, n_jobs=n) for n in (1, 2)
+        poem.evaluate(
+            {"a": POLICY, "b": OTHER}, log, interval="bootstrap", resampling=poem.Resampling(replicates=100), n_jobs=n
+        )
+        for n in (1, 2)
     )
     assert one.to_json() == two.to_json()
 
@@ -299,7 +302,8 @@ def test_the_number_of_threads_changes_nothing():
 @pytest.mark.parametrize("interval", ["bootstrap", "truncated", "betting", "t"])
 def test_a_seed_makes_it_reproducible(log, interval):
     first, again, other = (
-        poem.evaluate(POLICY, log, interval=interval, replicates=200, seed=s).to_json() for s in (4, 4, 5)
+        poem.evaluate(POLICY, log, interval=interval, resampling=poem.Resampling(replicates=200), seed=s).to_json()
+        for s in (4, 4, 5)
     )
     assert first == again
     assert first != other

@@ -164,13 +164,13 @@ def test_a_regressor_is_no_model_for_label_sets(label_rows):
 @pytest.mark.parametrize("folds", [1, 0, -2, 601, 2.0, "2"], ids=repr)
 def test_folds_are_from_2_to_the_number_of_units(log, folds):
     with refuses(InputError, "folds must be from 2 to the number of independent units, 600", f"found {folds}"):
-        poem.evaluate(POLICY, log, folds=folds)
+        poem.evaluate(POLICY, log, resampling=poem.Resampling(folds=folds))
 
 
 @pytest.mark.parametrize("replicates", [5, 0])
 def test_a_bootstrap_needs_replicates(log, replicates):
     with refuses(InputError, "replicates must be at least 100", f"found {replicates}"):
-        poem.evaluate(POLICY, log, interval="bootstrap", replicates=replicates)
+        poem.evaluate(POLICY, log, interval="bootstrap", resampling=poem.Resampling(replicates=replicates))
 
 
 @pytest.mark.parametrize("options", [{"replicates": -1}, {"replicates": "x"}, {"seed": -1}, {"seed": None}], ids=str)

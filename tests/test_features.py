@@ -481,7 +481,7 @@ def test_a_policy_takes_raw_columns_in_any_order(raw, log, policy, form):
 
 
 def test_a_learnt_policy_keeps_its_recipe(log, raw, tmp_path):
-    fitted = poem.fit(log, lam=0.0, validation=None, guard=False, n_jobs=1).policy
+    fitted = poem.fit(log, lam=0.0, selection=poem.Selection(validation=None, guard=False), n_jobs=1).policy
     again = poem.load_policy(fitted.save(tmp_path / "policy.poem"))
     assert again.features == log.features
     np.testing.assert_array_equal(again.marginals(raw), fitted.marginals(log.X))

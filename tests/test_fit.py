@@ -44,14 +44,14 @@ def test_several_lambdas_are_tried_in_ascending_order(label_log):
 
 @pytest.mark.parametrize("lam", [0, 0.5, np.float32(0.5), [0.5]])
 def test_one_lambda_gives_one_candidate(label_log, lam):
-    found = poem.fit(label_log, lam=lam, guard=False, **QUICK)
+    found = poem.fit(label_log, lam=lam, selection=poem.Selection(guard=False), **QUICK)
     assert [candidate.lam for candidate in found.table] == [float(np.ravel(lam)[0])]
     assert found.chosen is found.table[0]
     assert np.array_equal(found.policy.weights, found.chosen.policy.weights)
 
 
 def test_lambda_star_is_where_the_logging_policy_has_objective_zero(label_log):
-    found = poem.fit(label_log, validation=None, lam=0.1, loss_bounds=(0, 4), **QUICK)
+    found = poem.fit(label_log, selection=poem.Selection(validation=None), lam=0.1, loss_bounds=(0, 4), **QUICK)
     scaled = (label_log.loss - 4) / 4
     stderr = scaled.std(ddof=1) / np.sqrt(len(scaled))
     assert scaled.mean() + found.calibration.lam_star * stderr == pytest.approx(0.0, abs=1e-12)
@@ -71,7 +71,7 @@ def test_the_table_prints_and_turns_into_plain_data(label_log):
 
 
 def test_the_result_says_what_was_done(label_log):
-    found = poem.fit(label_log, lam=0.1, guard=False, **QUICK)
+    found = poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), **QUICK)
     assert (found.n_train, found.n_validation) == (360, 120)
     shown = repr(found)
     for part in (
@@ -85,21 +85,23 @@ def test_the_result_says_what_was_done(label_log):
 
 
 def test_bounds_found_in_the_data_are_called_so(label_log):
-    found = poem.fit(label_log, lam=0.1, guard=False, **QUICK)
+    found = poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), **QUICK)
     assert found.calibration.bounds_from == "data"
     assert (found.calibration.loss_low, found.calibration.loss_high) == (label_log.loss.min(), label_log.loss.max())
     assert found.policy.training["calibration"]["bounds_from"] == "data"
 
 
 def test_bounds_that_were_given_are_called_so(label_log):
-    found = poem.fit(label_log, lam=0.1, guard=False, loss_bounds=(-1, 10), **QUICK)
+    found = poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), loss_bounds=(-1, 10), **QUICK)
     assert found.calibration.bounds_from == "given"
     assert (found.calibration.loss_low, found.calibration.loss_high) == (-1, 10)
 
 
 def test_the_held_out_estimate_is_in_the_logs_own_loss(label_log):
     held = label_log.split(0.25, np.random.default_rng([0, 0]))[1]
-    found = poem.fit(label_log, lam=0.1, loss_bounds=(0, 4), select_by="snips", guard=False, **QUICK)
+    found = poem.fit(
+        label_log, lam=0.1, loss_bounds=(0, 4), selection=poem.Selection(select_by="snips", guard=False), **QUICK
+    )
     assert found.chosen.validation.value == pytest.approx(poem.estimate(found.policy, held).value)
     assert found.chosen.score == found.chosen.validation.value
 
@@ -111,18 +113,20 @@ def test_learning_beats_logging(class_data, class_logger, class_log):
 
 def test_the_clip_can_be_given_or_left_out(label_log):
     for clip, rule in ((7.0, "given"), (None, "none"), ("max", "max/min")):
-        found = poem.fit(label_log, estimator=poem.IPS(clip), lam=0.1, guard=False, **QUICK)
+        found = poem.fit(label_log, estimator=poem.IPS(clip), lam=0.1, selection=poem.Selection(guard=False), **QUICK)
         assert found.calibration.clip_rule == rule
         assert clip == "max" or found.calibration.clip == clip
 
 
 def test_l2_shrinks_the_weights(label_log):
-    free, bound = (poem.fit(label_log, lam=0.1, l2=l2, guard=False, **QUICK) for l2 in (0.0, 1.0))
+    free, bound = (
+        poem.fit(label_log, lam=0.1, l2=l2, selection=poem.Selection(guard=False), **QUICK) for l2 in (0.0, 1.0)
+    )
     assert np.linalg.norm(bound.policy.weights) < np.linalg.norm(free.policy.weights)
 
 
 def test_without_an_intercept_there_is_no_row_for_it(label_log):
-    policy = poem.fit(label_log, lam=0.1, fit_intercept=False, guard=False, **QUICK).policy
+    policy = poem.fit(label_log, lam=0.1, fit_intercept=False, selection=poem.Selection(guard=False), **QUICK).policy
     assert policy.weights.shape == (12, 4)
     assert not policy.intercept
 
@@ -159,7 +163,9 @@ def test_one_candidate_on_many_threads_is_the_same(class_log, monkeypatch, optim
 
 
 def test_another_seed_gives_another_split(label_log):
-    one, two = (poem.fit(label_log, lam=0.1, seed=seed, guard=False, **QUICK) for seed in (0, 1))
+    one, two = (
+        poem.fit(label_log, lam=0.1, seed=seed, selection=poem.Selection(guard=False), **QUICK) for seed in (0, 1)
+    )
     assert weights_of(one) != weights_of(two)
     assert one.chosen.validation.value != two.chosen.validation.value
 
@@ -176,8 +182,8 @@ def test_the_seed_of_a_stochastic_optimizer_matters(label_log):
 
 def test_without_validation_there_is_one_candidate(label_log):
     with pytest.raises(InputError, match=r"several candidates can be told apart on held-out rows only.*one candidate"):
-        poem.fit(label_log, lam=[0.1, 10.0], validation=None, **QUICK)
-    found = poem.fit(label_log, lam=0.1, validation=None, guard=False, **QUICK)
+        poem.fit(label_log, lam=[0.1, 10.0], selection=poem.Selection(validation=None), **QUICK)
+    found = poem.fit(label_log, lam=0.1, selection=poem.Selection(validation=None, guard=False), **QUICK)
     assert (found.n_train, found.n_validation, found.logged) == (480, 0, None)
     assert all(candidate.validation is None for candidate in found.table)
     assert "held-out loss" in repr(found.table)
@@ -186,8 +192,12 @@ def test_without_validation_there_is_one_candidate(label_log):
 
 def test_a_validation_log_of_its_own_is_used_whole(label_log):
     rest, held = label_log.split(0.25, np.random.default_rng([0, 0]))
-    own = poem.fit(rest, lam=[0.1, 1.0], validation=held, loss_bounds=(0, 4), guard=False, **QUICK)
-    split = poem.fit(label_log, lam=[0.1, 1.0], validation=0.25, loss_bounds=(0, 4), guard=False, **QUICK)
+    own = poem.fit(
+        rest, lam=[0.1, 1.0], selection=poem.Selection(validation=held, guard=False), loss_bounds=(0, 4), **QUICK
+    )
+    split = poem.fit(
+        label_log, lam=[0.1, 1.0], selection=poem.Selection(validation=0.25, guard=False), loss_bounds=(0, 4), **QUICK
+    )
     assert (own.n_train, own.n_validation) == (360, 120)
     assert weights_of(own) == weights_of(split)
     assert own.chosen.validation == split.chosen.validation
@@ -195,13 +205,13 @@ def test_a_validation_log_of_its_own_is_used_whole(label_log):
 
 def test_groups_are_held_out_whole(label_log):
     grouped = label_log._with(group=label_log.context // 12)
-    found = poem.fit(grouped, lam=0.1, guard=False, **QUICK)
+    found = poem.fit(grouped, lam=0.1, selection=poem.Selection(guard=False), **QUICK)
     assert (found.n_train, found.n_validation) == (384, 96)
 
 
 @pytest.mark.parametrize("select_by", ["snips", poem.SNIPS(clip=None)], ids=["name", "estimator"])
 def test_selection_by_snips_uses_snips(label_log, select_by):
-    found = poem.fit(label_log, lam=[0.01, 1.0], select_by=select_by, guard=False, **QUICK)
+    found = poem.fit(label_log, lam=[0.01, 1.0], selection=poem.Selection(select_by=select_by, guard=False), **QUICK)
     held = label_log.split(0.25, np.random.default_rng([0, 0]))[1]
     for candidate in found.table:
         assert candidate.validation.value == pytest.approx(poem.estimate(candidate.policy, held).value)
@@ -209,7 +219,7 @@ def test_selection_by_snips_uses_snips(label_log, select_by):
 
 def test_selection_by_ips_is_the_default(label_log):
     default, ips, snips = (
-        poem.fit(label_log, lam=0.1, guard=False, **QUICK, **by)
+        poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), **QUICK, **by)
         for by in ({}, {"select_by": "ips"}, {"select_by": "snips"})
     )
     assert default.chosen.validation == ips.chosen.validation
@@ -222,8 +232,8 @@ def test_selection_by_ips_is_the_default(label_log):
 @pytest.mark.parametrize("as_array", [False, True])
 def test_learning_starts_where_it_is_told_to(label_log, label_logger, as_array):
     start = np.array(label_logger.weights) if as_array else label_logger
-    found = poem.fit(label_log, lam=0.1, start=start, validation=None, guard=False, **QUICK)
-    from_zero = poem.fit(label_log, lam=0.1, validation=None, guard=False, **QUICK)
+    found = poem.fit(label_log, lam=0.1, start=start, selection=poem.Selection(validation=None, guard=False), **QUICK)
+    from_zero = poem.fit(label_log, lam=0.1, selection=poem.Selection(validation=None, guard=False), **QUICK)
     first = found.chosen.trace.curve[0][1]
     assert first == pytest.approx(found.calibration.scale(label_log.loss).mean(), abs=0.01)  # the logging policy's own
     assert first != from_zero.chosen.trace.curve[0][1]
@@ -269,7 +279,7 @@ def test_if_all_candidates_avoid_the_log_there_is_no_answer(log_with_an_unused_c
 
 
 def test_without_the_guard_such_a_policy_is_returned(log_with_an_unused_class):
-    found = poem.fit(log_with_an_unused_class, lam=1e4, guard=False)
+    found = poem.fit(log_with_an_unused_class, lam=1e4, selection=poem.Selection(guard=False))
     assert AVOIDS in found.chosen.problems
 
 
@@ -282,7 +292,7 @@ def test_a_policy_that_ignores_contexts_is_returned_with_a_warning(log_of_one_co
 
 
 def test_without_the_guard_there_is_no_warning(log_of_one_context):
-    assert IGNORES in poem.fit(log_of_one_context, lam=0.01, guard=False).chosen.problems
+    assert IGNORES in poem.fit(log_of_one_context, lam=0.01, selection=poem.Selection(guard=False)).chosen.problems
 
 
 def candidate_of(value, *problems, objective=0.0, lam=1.0, validated=True):
@@ -461,7 +471,7 @@ def test_the_number_of_jobs_may_change_between_runs(label_log, tmp_path):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_goes_to_stderr_only(label_log, capsys, monkeypatch, terminal):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    poem.fit(label_log, lam=[0.1, 0.2], progress=True, guard=False, **QUICK)
+    poem.fit(label_log, lam=[0.1, 0.2], progress=True, selection=poem.Selection(guard=False), **QUICK)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.endswith("\n")
@@ -470,7 +480,7 @@ def test_progress_goes_to_stderr_only(label_log, capsys, monkeypatch, terminal):
 
 
 def test_without_progress_nothing_is_written(label_log, capsys):
-    poem.fit(label_log, lam=[0.1, 0.2], guard=False, **QUICK)
+    poem.fit(label_log, lam=[0.1, 0.2], selection=poem.Selection(guard=False), **QUICK)
     assert capsys.readouterr() == ("", "")
 
 

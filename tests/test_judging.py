@@ -147,7 +147,7 @@ def test_every_fold_learns_with_the_clip_that_is_printed(monkeypatch):
         return found
 
     monkeypatch.setattr(Training, "_ready", watched)
-    found = poem.fit(log, estimator=poem.IPS(), lam=0.0, validation=3)
+    found = poem.fit(log, estimator=poem.IPS(), lam=0.0, selection=poem.Selection(validation=3))
     assert seen == {found.calibration.clip}
     assert f"clip M {found.calibration.clip:.4g}" in repr(found)
 

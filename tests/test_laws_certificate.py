@@ -357,7 +357,10 @@ def test_what_is_returned_is_what_was_certified_to_the_bit():
 
 
 def test_a_refitted_policy_is_another_one_and_the_result_says_so():
-    plain, found = (poem.fit(easy_log(), learners=FEW, loss_bounds=BOUNDS, refit=refit) for refit in (False, True))
+    plain, found = (
+        poem.fit(easy_log(), learners=FEW, loss_bounds=BOUNDS, selection=poem.Selection(refit=refit))
+        for refit in (False, True)
+    )
     assert (found.origin, found.certified) == ("refitted", True)
     assert found.policy.training["n_train"] == 200
     assert found.policy.weights.tobytes() != found.certificate.policy.weights.tobytes()
@@ -386,7 +389,8 @@ def test_rows_that_certify_do_not_enter_into_the_policy(learners, validation):
 def test_other_rows_that_certify_make_the_same_policy():
     log, other = easy_log(), easy_log(9)
     fits = [
-        poem.fit(log.take(np.arange(120)), learners=FEW, validation=one, loss_bounds=BOUNDS) for one in (log, other)
+        poem.fit(log.take(np.arange(120)), learners=FEW, selection=poem.Selection(validation=one), loss_bounds=BOUNDS)
+        for one in (log, other)
     ]
     weights = [found.certificate.policy.weights.tobytes() for found in fits]
     assert weights[0] == weights[1]
@@ -411,7 +415,7 @@ def test_no_policy_cannot_be_used(use):
 
 def test_with_times_the_latest_units_certify():
     log, hour = easy_log(), np.random.default_rng(0).permutation(200).astype(float)
-    found = poem.fit(log._with(time=hour), learners=FEW, validation=0.25, loss_bounds=BOUNDS)
+    found = poem.fit(log._with(time=hour), learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS)
     assert found.certificate.logged == pytest.approx(log.loss[hour >= 150].mean(), rel=1e-12)
     assert found.logged.value == pytest.approx(log.loss[hour < 150].mean(), rel=1e-12)
     assert WORDS["time"].format(units="rows") in found.certificate.conditions[-1]
@@ -420,12 +424,17 @@ def test_with_times_the_latest_units_certify():
 def test_rows_sorted_by_a_feature_are_drawn_at_random():
     log = easy_log()
     along = log.take(np.argsort(log.X[log.context, 0]))
-    plain, found = (poem.fit(one, learners=FEW, validation=0.25, loss_bounds=BOUNDS) for one in (log, along))
+    plain, found = (
+        poem.fit(one, learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS)
+        for one in (log, along)
+    )
     assert WORDS["rows"].format(units="rows") in plain.certificate.conditions[-1]
     assert plain.certificate.logged == pytest.approx(log.loss[150:].mean(), rel=1e-12)
     assert WORDS["random"].format(units="rows") in found.certificate.conditions[-1]
     assert found.certificate.logged != pytest.approx(along.loss[150:].mean(), rel=1e-6)
-    timed = poem.fit(along._with(time=np.arange(200.0)), learners=FEW, validation=0.25, loss_bounds=BOUNDS)
+    timed = poem.fit(
+        along._with(time=np.arange(200.0)), learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS
+    )
     assert timed.certificate.logged == pytest.approx(along.loss[150:].mean(), rel=1e-12)
 
 
@@ -473,7 +482,7 @@ def test_bounds_from_the_data_are_named_as_a_condition():
 def test_rows_that_were_learnt_from_cannot_certify():
     log = easy_log()
     with pytest.raises(InputError, match="must be other rows than those that are learnt from"):
-        poem.fit(log, learners=FEW, validation=log)
+        poem.fit(log, learners=FEW, selection=poem.Selection(validation=log))
     with pytest.raises(InputError, match="must be other rows than those that are learnt from"):
         poem.certify(good_policy(), log, earlier=log)
 

@@ -166,7 +166,9 @@ def test_evaluate_makes_the_intervals_whose_coverage_is_known(name, weights):
             expected[method] = by_cost - 1.0, -by_gain
     model = KnownLosses(here.wrong_losses.reshape(6, 4))
     for interval, ends in expected.items():
-        line = poem.evaluate(here.new, log, [name], interval=interval, model=model, replicates=500)["policy", name]
+        line = poem.evaluate(
+            here.new, log, [name], interval=interval, model=model, resampling=poem.Resampling(replicates=500)
+        )["policy", name]
         np.testing.assert_allclose([line.value, line.low, line.high], [found.value, *ends], rtol=1e-9)
 
 

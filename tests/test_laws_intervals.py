@@ -287,7 +287,10 @@ def test_threads_do_not_change_the_bootstrap():
 def test_evaluate_gives_one_bootstrap_interval_for_any_number_of_threads():
     here = world("labels", "heavy")
     log = here.log(here.draw(3 * BLOCK, 1, seed=13)[0])
-    one, two = (poem.evaluate(here.new, log, interval="bootstrap", replicates=100, n_jobs=n) for n in (1, 2))
+    one, two = (
+        poem.evaluate(here.new, log, interval="bootstrap", resampling=poem.Resampling(replicates=100), n_jobs=n)
+        for n in (1, 2)
+    )
     assert one.to_json() == two.to_json()
 
 

@@ -27,7 +27,7 @@ def logger(kind, label_logger, class_logger):
 
 def alone(log, learner, **options):
     """The policy that a learner of one candidate makes of all rows."""
-    return poem.fit(log, learners=learner, validation=None, guard=False, **options).policy
+    return poem.fit(log, learners=learner, selection=poem.Selection(validation=None, guard=False), **options).policy
 
 
 # ---- names ----------------------------------------------------------------------------------------
@@ -166,7 +166,9 @@ def test_a_learner_of_ones_own_making_is_followed(label_log):
 
 
 def test_a_learner_of_the_same_parts_makes_the_same_policy(label_log):
-    by_parts = poem.fit(label_log, estimator=poem.SNIPS(), lam=0.1, l2=0.02, optimizer=SHORT, validation=None)
+    by_parts = poem.fit(
+        label_log, estimator=poem.SNIPS(), lam=0.1, l2=0.02, optimizer=SHORT, selection=poem.Selection(validation=None)
+    )
     by_learner = alone(label_log, Learner("mine", poem.SNIPS(), lam=0.1, l2=0.02, optimizer=SHORT))
     np.testing.assert_array_equal(by_parts.policy.weights, by_learner.weights)
 
@@ -187,7 +189,7 @@ OWN = {
 @every_kind
 @pytest.mark.parametrize("name", OWN)
 def test_a_learner_of_ones_own_is_called_by_what_it_is(log, name):
-    found = poem.fit(log, optimizer=SHORT, guard=False, **OWN[name])
+    found = poem.fit(log, optimizer=SHORT, selection=poem.Selection(guard=False), **OWN[name])
     assert {candidate.learner for candidate in found.table} == {name}
     assert found.policy.training["learner"] == name
     assert np.isfinite(found.policy.weights).all()
@@ -196,7 +198,7 @@ def test_a_learner_of_ones_own_is_called_by_what_it_is(log, name):
 
 @pytest.mark.parametrize("own", [{"l2": 0.01}, {"optimizer": SHORT}], ids=repr)
 def test_a_learner_of_ones_own_is_poem_unless_told_otherwise(label_log, own):
-    found = poem.fit(label_log, guard=False, **own)
+    found = poem.fit(label_log, selection=poem.Selection(guard=False), **own)
     assert [candidate.c for candidate in found.table] == list(MULTIPLIERS)
     assert {candidate.learner for candidate in found.table} == {"POEM"}
 

@@ -80,14 +80,14 @@ def test_a_learnt_label_policy_comes_back(label_log, tmp_path, intercept):
 
 @pytest.mark.parametrize("optimizer", [poem.LBFGS(), poem.AdaGrad(max_batches=5)], ids=["LBFGS", "AdaGrad"])
 def test_the_training_record_comes_back(class_log, tmp_path, optimizer):
-    policy = poem.fit(class_log, lam=1.0, optimizer=optimizer, guard=False).policy
+    policy = poem.fit(class_log, lam=1.0, optimizer=optimizer, selection=poem.Selection(guard=False)).policy
     again = saved_and_loaded(policy, tmp_path)
     assert again.training == policy.training
     assert again.training["trace"]["steps"] > 0
 
 
 def test_a_class_policy_with_int_labels_comes_back(class_log, tmp_path):
-    policy = poem.fit(class_log, lam=1.0, guard=False).policy
+    policy = poem.fit(class_log, lam=1.0, selection=poem.Selection(guard=False)).policy
     again = saved_and_loaded(policy, tmp_path)
     assert_same_policy(again, policy)
     assert again.predict(class_log.X).tolist() == policy.predict(class_log.X).tolist()
@@ -120,7 +120,9 @@ def test_label_and_feature_names_come_back(rows, tmp_path):
 
 def test_numpy_numbers_among_the_settings_can_be_saved(make_log, tmp_path):
     bounds = (np.int64(0), np.int64(1))
-    policy = poem.fit(make_log(), lam=0.1, seed=np.int64(1), loss_bounds=bounds, guard=False).policy
+    policy = poem.fit(
+        make_log(), lam=0.1, seed=np.int64(1), loss_bounds=bounds, selection=poem.Selection(guard=False)
+    ).policy
     assert_same_policy(saved_and_loaded(policy, tmp_path), policy)
 
 

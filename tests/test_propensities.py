@@ -72,7 +72,7 @@ def test_a_log_without_propensities_is_refused_with_a_hint(use):
             y = np.array(log.labels)[log.y]
             poem.CRMLearner().fit(log.X, y, loss=log.loss, propensity="missing")
         else:
-            poem.fit(a_log("classes", 60), validation=log, lam=0.1)
+            poem.fit(a_log("classes", 60), selection=poem.Selection(validation=log), lam=0.1)
 
 
 @pytest.mark.parametrize("value", ["Missing", "none", "estimated"])
@@ -188,7 +188,7 @@ def test_all_that_is_made_from_estimates_says_so(estimated, kind):
 
 def test_a_fit_that_was_selected_on_estimates_says_so(estimated):
     log = estimated["classes"].log
-    fitted = poem.fit(a_log("classes", 400), validation=log.take(np.arange(400)), lam=0.1)
+    fitted = poem.fit(a_log("classes", 400), selection=poem.Selection(validation=log.take(np.arange(400))), lam=0.1)
     assert "estimated, not logged" in repr(fitted)
 
 

@@ -163,7 +163,7 @@ def test_without_a_certificate_the_lowest_likely_bound_is_chosen(found):
 
 
 def test_without_the_guard_the_lowest_estimate_is_chosen_whatever_it_is():
-    found = poem.fit(noise_log(), learners=FEW, guard=False)
+    found = poem.fit(noise_log(), learners=FEW, selection=poem.Selection(guard=False))
     assert (found.origin, found.certificate) == ("learnt", None)
     assert "logging policy" not in [candidate.learner for candidate in found.table]
     assert found.chosen.score == min(candidate.score for candidate in found.table)
@@ -191,7 +191,7 @@ def test_the_chosen_recipe_is_followed_on_all_rows(found):
     assert found.chosen.policy.training["n_train"] == found.n_train < len(log)
     only = replace(recipe.learner, sharpness=(recipe.sharpness,), pull=(recipe.pull,))
     only = only if recipe.c is None else replace(only, multipliers=(recipe.c,))
-    again = poem.fit(log, learners=only, loss_bounds=BOUNDS, validation=None)
+    again = poem.fit(log, learners=only, loss_bounds=BOUNDS, selection=poem.Selection(validation=None))
     np.testing.assert_array_equal(again.policy.weights, found.policy.weights)
 
 
@@ -243,7 +243,7 @@ def test_the_explanation_warns_of_estimated_propensities():
 
 
 def test_only_a_certificate_speaks_of_confidence():
-    found = poem.fit(easy_log(contexts=40), learners=FEW, guard=False)
+    found = poem.fit(easy_log(contexts=40), learners=FEW, selection=poem.Selection(guard=False))
     assert "confidence" not in found.explain()
 
 
@@ -277,7 +277,7 @@ def truth_predictions(train, x, bounds):
 def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows(loss, predictions):
     logger = a_policy(poem.MultiClass(3))
     train, held = logged_by(logger, loss), logged_by(logger, loss, 1, contexts=40, replay=3)
-    found = poem.fit(train, learners=FEW, validation=held, certify=False)
+    found = poem.fit(train, learners=FEW, selection=poem.Selection(validation=held), certify=False)
     # What is predicted for each class.
     predicted = predictions(train, np.hstack([held.X, np.ones((40, 1))]), found.calibration.bounds)
     context = held.context
@@ -398,7 +398,7 @@ def test_a_log_of_one_group_is_split_by_rows():
 
 
 def test_a_share_is_held_out_once_and_the_recipe_refitted():
-    found = poem.fit(easy_log(), learners=FEW, validation=0.25, certify=False)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25), certify=False)
     assert (found.folds, found.n_train, found.n_validation) == (1, 150, 50)
     assert found.refitted
     assert found.policy.training["n_train"] == 200
@@ -406,14 +406,14 @@ def test_a_share_is_held_out_once_and_the_recipe_refitted():
 
 
 def test_any_number_of_folds_can_be_asked_for():
-    found = poem.fit(easy_log(), learners=FEW, validation=3, certify=False)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=3), certify=False)
     assert (found.folds, found.n_train, found.n_validation) == (3, 133, 200)
     assert found.refitted
     assert found.policy.training["n_train"] == 200
 
 
 def test_a_learner_of_ones_own_can_be_judged_in_folds_too():
-    found = poem.fit(easy_log(), lam=[0.1, 1.0], optimizer=SHORT, validation=4)
+    found = poem.fit(easy_log(), lam=[0.1, 1.0], optimizer=SHORT, selection=poem.Selection(validation=4))
     assert (found.folds, found.n_train, found.n_validation) == (4, 150, 200)
     assert found.refitted
     assert found.policy.training["n_train"] == 200
@@ -423,7 +423,7 @@ def test_a_learner_of_ones_own_can_be_judged_in_folds_too():
 
 def test_a_log_of_its_own_is_judged_on_whole_and_never_trained_on():
     held = easy_log(1, contexts=70)
-    found = poem.fit(easy_log(), learners=FEW, validation=held, certify=False)
+    found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=held), certify=False)
     assert (found.folds, found.n_train, found.n_validation) == (1, 200, 70)
     assert not found.refitted
     assert np.array_equal(found.policy.weights, found.chosen.policy.weights)
@@ -435,11 +435,11 @@ def test_a_log_of_its_own_is_judged_on_whole_and_never_trained_on():
 @pytest.mark.parametrize("learners", ["auto", ["ips", "dr"], "poem"], ids=repr)
 def test_without_held_out_rows_several_candidates_are_refused(learners):
     with pytest.raises(InputError, match="several candidates can be told apart on held-out rows only"):
-        poem.fit(easy_log(), learners=learners, validation=None)
+        poem.fit(easy_log(), learners=learners, selection=poem.Selection(validation=None))
 
 
 def test_without_held_out_rows_one_candidate_is_all():
-    found = poem.fit(easy_log(), learners="ips", validation=None)
+    found = poem.fit(easy_log(), learners="ips", selection=poem.Selection(validation=None))
     assert (found.n_train, found.n_validation, found.logged, found.refitted) == (200, 0, None, False)
     assert "Warning: nothing was held out, so that nothing is known of its loss" in found.explain()
     assert "Gain" not in found.explain()
@@ -447,6 +447,6 @@ def test_without_held_out_rows_one_candidate_is_all():
 
 @pytest.mark.parametrize("select_by", ["ips", "snips", poem.SNIPS()], ids=str)
 def test_another_judge_takes_the_lowest_estimate_and_certifies_nothing(select_by):
-    found = poem.fit(noise_log(), learners=FEW, select_by=select_by)
+    found = poem.fit(noise_log(), learners=FEW, selection=poem.Selection(select_by=select_by))
     assert (found.origin, found.certificate, found.confidence) == ("learnt", None, None)
     assert found.chosen.score == min(candidate.score for candidate in found.table if not candidate.problems)

@@ -59,7 +59,9 @@ def test_a_fit_without_a_certificate_is_a_success_only_if_none_was_asked_for(lea
     noise = shop().assign(click=np.arange(400) % 2)
     log = poem.read_log(noise, output="item", reward="click", propensity="pscore")
     options = {"learners": "ips", "loss_bounds": (0, 1), "progress": False}
-    nothing, imitation = (poem.fit(log, imitate=imitate, **options) for imitate in (False, True))
+    nothing, imitation = (
+        poem.fit(log, selection=poem.Selection(imitate=imitate), **options) for imitate in (False, True)
+    )
     assert (nothing.success, nothing.learnt) == (False, None)
     assert not imitation.success
     assert imitation.learnt is imitation.policy is not None

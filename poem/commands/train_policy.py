@@ -110,7 +110,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
     from poem.health import check_fit
-    from poem.learning import fit
+    from poem.learning import Selection, fit
     from poem.policies import load_policy, made_log, shortened, with_columns
 
     writable(options.out, unlike=options.log)
@@ -123,18 +123,21 @@ def run(options: argparse.Namespace) -> int:
         remark(options, f"warning: {reason}")
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
     train, validation = _held_out(log, options)
+    selection = Selection(
+        validation=validation,
+        confidence=options.confidence,
+        refit=options.refit,
+        imitate=options.imitate,
+        force=options.force,
+    )
     result = fit(
         train,
         learners=options.learner,
-        validation=validation,
-        confidence=options.confidence,
+        selection=selection,
         loss_bounds=loss_bounds_of(options, log),
         certify=not options.no_certificate,
-        refit=options.refit,
-        imitate=options.imitate,
         start=start,
         logging_policy=start if start is not None and made_log(start, log) else None,
-        force=options.force,
         n_jobs=options.jobs,
         seed=options.seed,
         # A terminal is shown a bar after two seconds; a file gets a line now and then.

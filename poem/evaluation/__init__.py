@@ -12,7 +12,7 @@ from poem.evaluation.calibration import (
     check_varied,
     loss_range,
 )
-from poem.evaluation.comparison import estimate, evaluate
+from poem.evaluation.comparison import Resampling, estimate, evaluate
 from poem.evaluation.conclusion import Conclusion, conclude, deciding_line
 from poem.evaluation.diagnostics import Finding
 from poem.evaluation.estimated_propensities import balanced, estimate_propensities
@@ -33,6 +33,7 @@ __all__ = [
     "Line",
     "Look",
     "LossBounds",
+    "Resampling",
     "UnseenRows",
     "Watch",
     "as_losses",

@@ -1,7 +1,7 @@
 """Policies × log × estimators → a table of estimates that one can decide on."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,22 @@ def estimate(policy: Policy | FlooredPolicy | None, log: BanditLog, estimator: E
     return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst)
 
 
+@dataclass(frozen=True)
+class Resampling:
+    """How :func:`poem.evaluate` draws rows again.
+
+    Attributes
+    ----------
+    folds : int
+        A model that has not seen a row's fold predicts its loss.
+    replicates : int
+        Of the bootstrap.
+    """
+
+    folds: int = 2
+    replicates: int = 1000
+
+
 def evaluate(
     policies: Any,
     log: BanditLog,
@@ -76,11 +92,10 @@ def evaluate(
     level: float = 0.95,
     against: str = "logged",
     model: Any = "auto",
-    folds: int = 2,
     loggers: Mapping[Any, Any] | None = None,
     estimated: PropensityFit | None = None,
     loss_bounds: LossBounds = "auto",
-    replicates: int = 1000,
+    resampling: Resampling | None = None,
     n_jobs: int | None = -1,
     seed: int = 0,
 ) -> Evaluation:
@@ -105,8 +120,6 @@ def evaluate(
     model : "auto", "linear", a scikit-learn regressor, or None
         The loss model of DM and DR. ``"auto"`` is what :func:`poem.fit` uses: for classes, the better of a linear model
         and of a hidden right class; for label sets, a linear one. A regressor is for classes.
-    folds : int
-        A row's loss is predicted by a model that has not seen its fold.
     loggers : dict, optional
         The policies of a log of several loggers: estimates then use the balanced weights of
         :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.
@@ -115,8 +128,8 @@ def evaluate(
         its own, so that both answers stand side by side.
     loss_bounds : (lowest, highest) or "auto"
         What a loss can be. ``"auto"`` takes the extremes of the log; bounds for any n hold for losses within them.
-    replicates : int
-        Of the bootstrap.
+    resampling : Resampling, optional
+        Folds of the loss model and replicates of the bootstrap: ``poem.Resampling(folds=5, replicates=200)``.
     n_jobs, seed
         Threads, and the seed of folds and bootstrap.
     """
@@ -132,7 +145,10 @@ def evaluate(
     if not isinstance(against, str) or against not in known:
         raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
     chosen = _estimators(estimators)
-    for name, value in (("replicates", replicates), ("seed", seed)):
+    draws = Resampling() if resampling is None else resampling
+    if not isinstance(draws, Resampling):
+        raise InputError(f"resampling must be such as poem.Resampling(folds=5); found {draws!r}.")
+    for name, value in (("replicates", draws.replicates), ("seed", seed)):
         if not isinstance(value, int | np.integer) or value < 0:
             raise InputError(f"{name} must be a whole number, 0 or above; found {value!r}.")
     if model is None and not any(not estimator.needs_model for estimator in chosen.values()):
@@ -145,8 +161,8 @@ def evaluate(
         usable = model is not None and several and any(policy.has_marginals for policy in judged)
         wanted = any(estimator.needs_model for estimator in chosen.values())
         bounds = loss_range(log.loss, loss_bounds)
-        fitted = model_for(log, model, folds, bounds, seed, threads) if usable and wanted else None
-        options = Options(threads, interval, level, replicates, seed, bounds)
+        fitted = model_for(log, model, draws.folds, bounds, seed, threads) if usable and wanted else None
+        options = Options(threads, interval, level, draws.replicates, seed, bounds)
         found = evaluated(judged, whole, fitted, chosen, against, options)
         if estimated is not None:
             found = _beside(found, evaluated(judged, _same_rows(estimated, log), fitted, chosen, against, options))

@@ -13,7 +13,7 @@ from poem.data import BanditLog
 from poem.estimators import IPS
 from poem.experiments.protocol import Protocol
 from poem.experiments.spec import Logging, Run
-from poem.learning import fit, warm_up
+from poem.learning import Selection, fit, warm_up
 from poem.policies import Policy, logging_policy, supervised
 from poem.simulation import Dataset, load_dataset, simulate
 from poem.structures import CERTAIN, MultiLabel
@@ -149,16 +149,19 @@ def _learnt(method: str, log: BanditLog, seed: int, protocol: Protocol) -> Itera
     q = log.y.shape[1]
     batch = method.endswith("(B)")
     begin = time.process_time()
+    as_published = Selection(
+        validation=HELD_OUT,
+        select_by=protocol.select_by,
+        guard=False,  # what is degenerate is recorded, not avoided
+        force=True,  # Figure 3 goes to where the logging policy hardly explores
+    )
     found = fit(
         log,
         estimator=IPS() if batch else protocol.stochastic_estimator,
         lam="auto" if method.startswith("POEM") else 0.0,
         optimizer=protocol.lbfgs(q) if batch else protocol.adagrad(q),
         loss_bounds=(0.0, float(q)),
-        validation=HELD_OUT,
-        select_by=protocol.select_by,
-        guard=False,  # as published: what is degenerate is recorded, not avoided
-        force=True,  # Figure 3 goes to where the logging policy hardly explores
+        selection=as_published,
         n_jobs=1,
         seed=seed,
     )

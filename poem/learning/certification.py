@@ -14,6 +14,7 @@ from poem.estimators import IPS
 from poem.evaluation import Calibration, LossBounds, as_losses, calibrate
 from poem.learning.arguments import check_features, check_kinds, weights_of
 from poem.learning.held_out import HeldOut
+from poem.learning.options import Selection
 from poem.learning.plan import Plan, conditions_of, plan_of
 from poem.learning.training import Training
 from poem.policies import NO_POLICY, FlooredPolicy, Policy
@@ -56,7 +57,7 @@ def certify(
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy):
         raise InputError(f"certify takes a poem.Policy; found {type(policy).__name__}. poem.Gate judges any other.")
-    check_kinds(log, None, None, None, confidence, seed, n_jobs)
+    check_kinds(log, None, None, None, Selection(confidence=confidence), seed, n_jobs)
     log.need_propensities()
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
     if policy.training.get("log") == log.fingerprint():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from poem.certificates import Certificate, known_logger
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
-from poem.estimators import Estimator, Objective
+from poem.estimators import Objective
 from poem.evaluation import LossBounds, as_losses, calibrate, check_learnable, check_varied
 from poem.learning.arguments import (
     Split,
-    Validation,
     asked_for,
     check_asked,
     check_features,
@@ -32,6 +31,7 @@ from poem.learning.certification import certificate_of
 from poem.learning.checkpoint import Checkpoint, fingerprint
 from poem.learning.contest import Contest
 from poem.learning.held_out import Jury
+from poem.learning.options import Selection
 from poem.learning.plan import Plan, plan_of
 from poem.learning.portfolio import CAUTIOUS, LOGGING, MULTIPLIERS, Lam
 from poem.learning.result import Fit, Origin
@@ -56,16 +56,10 @@ def fit(
     optimizer: Optimizer | None = None,
     loss_bounds: LossBounds = "auto",
     fit_intercept: bool = True,
-    validation: Validation = "auto",
-    select_by: Literal["dr", "ips", "snips"] | Estimator | None = None,
-    confidence: float = 0.95,
     start: Policy | FlooredPolicy | FloatArray | None = None,
     logging_policy: Policy | FlooredPolicy | None = None,
     certify: bool = True,
-    refit: bool = False,
-    imitate: bool = False,
-    guard: bool = True,
-    force: bool = False,
+    selection: Selection | None = None,
     n_jobs: int | None = -1,
     seed: int = 0,
     progress: bool | None = None,
@@ -101,16 +95,6 @@ def fit(
         result.
     fit_intercept : bool
         Add a constant feature.
-    validation : "auto", int, float, BanditLog or None
-        What is held out. With a certificate: what certifies. ``"auto"`` is up to half of the units, the latest; else a
-        share of the units, or a log of its own. Candidates compete in folds of the rest: five, or the number given.
-        Without a certificate: what candidates are judged on. ``"auto"`` is five folds for ``learners``, and a quarter
-        of the rows for a learner of your own, as in the paper.
-    select_by : "dr", "ips", "snips" or Estimator
-        How candidates are judged. ``"dr"``, the default for ``learners``, chooses one for a certificate; any
-        other takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.
-    confidence : float
-        The confidence of the certificate.
     start : Policy or array, optional
         Where to start; w = 0, or what a learner finds best, by default. A portfolio has it as one more
         candidate, and as one more start.
@@ -119,16 +103,9 @@ def fit(
     certify : bool
         False returns the candidate with the lowest likely bound on its loss, learnt again from all rows, and certifies
         nothing.
-    refit : bool
-        Learn the certified recipe again from all rows. The certificate is then for the policy before refitting.
-    imitate : bool
-        If nothing is certified and there is no ``logging_policy``, return an imitation of the logging policy. It may be
-        worse than the logging policy itself; the result says how it is estimated.
-    guard : bool
-        Never choose a policy that avoids the log, and one with other problems only if there is
-        nothing else. False takes the lowest estimate, whatever it is, and certifies nothing.
-    force : bool
-        Go on although the logging policy was deterministic.
+    selection : Selection, optional
+        Which rows are held out, how candidates are judged, and what is returned if none is good enough:
+        ``poem.Selection(validation=0.25, confidence=0.9)``.
     n_jobs : int
         Threads; -1 is all cores. The answer does not depend on it.
     seed : int
@@ -138,16 +115,18 @@ def fit(
     checkpoint : path, optional
         A folder for finished candidates; a fit that was interrupted resumes from it.
     """
-    check_kinds(log, estimator, optimizer, l2, confidence, seed, n_jobs)
-    check_learnable(log, force)
+    choice = Selection() if selection is None else selection
+    check_kinds(log, estimator, optimizer, l2, choice, seed, n_jobs)
+    check_learnable(log, choice.force)
+    validation, confidence = choice.validation, choice.confidence
     structure = log.structure
     check_features(log, fit_intercept)
     begin = weights_of(start, "start", log, structure, fit_intercept)
     logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
-    chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, select_by)
-    doubly_robust = isinstance(rule, str) and rule == "dr" and guard and validation is not None
+    chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, choice.select_by)
+    doubly_robust = isinstance(rule, str) and rule == "dr" and choice.guard and validation is not None
     certifies = doubly_robust and certify
-    check_asked(certify, refit, imitate)
+    check_asked(certify, choice.refit, choice.imitate)
     loss_bounds = as_losses(loss_bounds, log)
     digest = cache(log.fingerprint)  # the log is read for it once, if at all
     if certifies and isinstance(start, Policy) and start.training.get("log") == digest():
@@ -168,8 +147,8 @@ def fit(
     recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
     if not held_out and len(recipes) > 1:
         raise InputError(
-            "several candidates can be told apart on held-out rows only; pass validation=0.25, or ask for one "
-            "candidate, such as lam=0."
+            "several candidates can be told apart on held-out rows only; pass a Selection with validation=0.25, "
+            "or ask for one candidate, such as lam=0."
         )
     recipes += LOGGING.recipes() if certifies else []
     propensities = "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged"
@@ -184,7 +163,7 @@ def fit(
         **settings,
         "validation": repr(validation),
         "recipes": [repr(recipe) for recipe in recipes],
-        "choice": repr((rule, confidence, guard, certify)),  # what is learnt afterwards depends on it
+        "choice": repr((rule, confidence, choice.guard, certify)),  # what is learnt afterwards depends on it
     }
     kept = Checkpoint(checkpoint, fingerprint(digest(), everything, (begin, logging)) if checkpoint else "")
     again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
@@ -227,9 +206,9 @@ def fit(
             if certificate is not None and begin is not None:
                 conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
                 certificate = replace(certificate, conditions=conditions)
-            policy, origin = _to_return(certificate, logging_policy, refit, imitate)
+            policy, origin = _to_return(certificate, logging_policy, choice.refit, choice.imitate)
         else:
-            chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, guard), "learnt"
+            chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, choice.guard), "learnt"
             policy = learnt(whole, chosen) if again else chosen.policy
         if origin in ("refitted", "imitation"):
             line.total += 1
@@ -294,4 +273,4 @@ def warm_up(log: BanditLog) -> None:
     """Compile or load all kernels for a log's kind, so that what is timed afterwards is learning."""
     few = log.take(np.arange(min(len(log), 200)))
     for optimizer in (LBFGS(max_iterations=2), AdaGrad(max_batches=2, min_epochs=1)):
-        fit(few, lam=0.0, optimizer=optimizer, guard=False, force=True)
+        fit(few, lam=0.0, optimizer=optimizer, selection=Selection(guard=False, force=True))

@@ -13,6 +13,7 @@ from poem.errors import InputError, LogError
 from poem.estimators import SNIPS, Estimator, Objective
 from poem.evaluation import LossBounds, estimate
 from poem.learning.fitting import Lam, fit
+from poem.learning.options import Selection
 from poem.optimizers import Optimizer
 from poem.policies import NO_POLICY, FlooredPolicy, Policy
 from poem.structures import Wanted
@@ -106,6 +107,13 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             structure=self.structure,
             feature_names=getattr(self, "feature_names_in_", None),
         )
+        selection = Selection(
+            validation=self.validation,
+            select_by=self.select_by,  # type: ignore[arg-type]  # checked by fit
+            confidence=self.confidence,
+            guard=self.guard,
+            force=self.force,
+        )
         self.result_ = fit(
             log,
             learners=self.learners,
@@ -115,12 +123,8 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             optimizer=self.optimizer,
             loss_bounds=self.loss_bounds,
             fit_intercept=self.fit_intercept,
-            validation=self.validation,
-            select_by=self.select_by,  # type: ignore[arg-type]  # checked by fit
-            confidence=self.confidence,
             certify=self.certify,
-            guard=self.guard,
-            force=self.force,
+            selection=selection,
             n_jobs=self.n_jobs,
             seed=self._seed(),
         )

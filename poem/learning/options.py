@@ -1,0 +1,44 @@
+"""How a fit judges its candidates and chooses among them: the rare arguments of :func:`poem.fit`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from poem.estimators import Estimator
+from poem.learning.arguments import Validation
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How :func:`poem.fit` judges candidates, and what it returns if none is good enough.
+
+    Attributes
+    ----------
+    validation : "auto", int, float, BanditLog or None
+        The rows that are held out. With a certificate, they certify: ``"auto"`` is up to half of the units, the latest;
+        else a share of the units, or a log of its own. Candidates then compete in folds of the rest: five, or the
+        number given. Without a certificate, candidates are judged on them: ``"auto"`` is five folds for ``learners``
+        and, as in the paper, a quarter of the rows for a learner of your own.
+    select_by : "dr", "ips", "snips" or Estimator
+        How candidates are judged. ``"dr"``, the default for ``learners``, chooses one for a certificate. Any other
+        takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.
+    confidence : float
+        The confidence of the certificate.
+    refit : bool
+        Learn the certified candidate again from all rows. The certificate is then for the policy before refitting.
+    imitate : bool
+        If nothing is certified and there is no ``logging_policy``, return an imitation of the logging policy. It may be
+        worse than that policy; the result says how it is estimated.
+    guard : bool
+        Never choose a policy that avoids the log, and one with other problems only if there is nothing else. False
+        takes the lowest estimate, whatever it is, and certifies nothing.
+    force : bool
+        Go on although the logging policy was deterministic.
+    """
+
+    validation: Validation = "auto"
+    select_by: Literal["dr", "ips", "snips"] | Estimator | None = None
+    confidence: float = 0.95
+    refit: bool = False
+    imitate: bool = False
+    guard: bool = True
+    force: bool = False
