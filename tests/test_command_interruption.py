@@ -92,7 +92,7 @@ LIBRARY = {
 
 @pytest.mark.parametrize("name", NEW)
 def test_ctrl_c_while_reading_and_while_working(shop, tmp_path, capsys, ctrl_c, name):
-    for place in (LIBRARY[name], ("poem.readers.read", "files_of")):
+    for place in (LIBRARY[name], ("poem.readers.part_files", "files_of")):
         arguments, _ = command_line(name, shop, tmp_path)
         ctrl_c(*place)
         capsys.readouterr()

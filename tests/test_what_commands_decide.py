@@ -19,7 +19,7 @@ from poem.policies import columns_of, made_log, was_trained_on, with_columns
 from poem.readers import convert_log, read_contexts, read_raw
 from poem.simulation import read_labelled, simulate_weak
 
-ROLES = {"output": "item", "reward": "click", "propensity": "pscore"}
+ROLES = poem.Columns(output="item", reward="click", propensity="pscore")
 
 
 def shop(rows=400, seed=0):
@@ -40,7 +40,7 @@ def shop(rows=400, seed=0):
 def learnt():
     """A fit, the raw log and the log that it was learnt from, and the policy that remembers them."""
     raw = read_raw(shop(), ROLES)
-    log = poem.read_log(shop(), output="item", reward="click", propensity="pscore")
+    log = poem.read_log(shop(), columns=ROLES)
     result = poem.fit(log, learners="ips", loss_bounds=(0, 1), progress=False)
     return result, raw, log, with_columns(result.learnt, raw, log)
 
@@ -57,7 +57,7 @@ def test_a_certified_fit_is_a_success_and_has_a_new_policy(learnt):
 
 def test_a_fit_without_a_certificate_is_a_success_only_if_none_was_asked_for(learnt):
     noise = shop().assign(click=np.arange(400) % 2)
-    log = poem.read_log(noise, output="item", reward="click", propensity="pscore")
+    log = poem.read_log(noise, columns=ROLES)
     options = {"learners": "ips", "loss_bounds": (0, 1), "progress": False}
     nothing, imitation = (
         poem.fit(log, selection=poem.Selection(imitate=imitate), **options) for imitate in (False, True)
@@ -84,7 +84,7 @@ def test_a_fit_as_data_speaks_of_rewards(learnt):
 def test_progress_ends_whole_if_nothing_is_worth_a_certificate(capsys):
     table = shop().assign(click=lambda table: (table["item"] == "tea").astype(int), pscore=0.999)
     table.loc[table["item"] == "cocoa", "pscore"] = 0.001
-    log = poem.read_log(table, output="item", reward="click", propensity="pscore")
+    log = poem.read_log(table, columns=ROLES)
     result = poem.fit(log, learners="ips", loss_bounds=(0, 1), progress=True)
     assert result.certificate is None
     done, total = capsys.readouterr().err.splitlines()[-1].split(":")[1].split(" in ")[0].split("/")
@@ -102,7 +102,7 @@ def test_a_log_is_read_with_the_columns_features_and_labels_of_a_policy(learnt):
     assert later.outcome == "reward"
     assert len(policy.log_prob_of(later)) == 100
     renamed = shop(100, 1).rename(columns={"click": "paid"})
-    again = poem.read_log_for(policy, renamed, {"reward": "paid"})
+    again = poem.read_log_for(policy, renamed, poem.Columns(reward="paid"))
     np.testing.assert_array_equal(again.loss, later.loss)
     assert columns_of(policy).output == ("item",)
     assert columns_of(replace(policy, training={})) is None
@@ -110,9 +110,7 @@ def test_a_log_is_read_with_the_columns_features_and_labels_of_a_policy(learnt):
 
 def test_a_log_of_other_features_is_refused(learnt, tmp_path):
     *_, policy = learnt
-    other = poem.read_log(
-        shop(100, 1).assign(city="Bonn"), output="item", reward="click", propensity="pscore", labels=policy.labels
-    )
+    other = poem.read_log(shop(100, 1).assign(city="Bonn"), columns=ROLES, labels=policy.labels)
     poem.write_log(other, tmp_path / "other.parquet")
     with pytest.raises(MismatchError, match="made in another way than those of the policy"):
         poem.read_log_for(policy, tmp_path / "other.parquet")
@@ -222,12 +220,12 @@ def test_a_log_is_watched_in_time_order(learnt):
 
 def test_an_unfit_log_is_refused_unless_forced():
     table = shop().assign(pscore=lambda table: np.where(table["item"] == "tea", 0.9, 0.1))
-    log = poem.read_log(table, output="item", reward="click", propensity="pscore")
+    log = poem.read_log(table, columns=ROLES)
     with pytest.raises(InputError, match="the log is not fit for learning"):
         check_fit(log)
     health = check_fit(log, force=True)
     assert not health.fit
-    fine = poem.read_log(shop(), output="item", reward="click", propensity="pscore")
+    fine = poem.read_log(shop(), columns=ROLES)
     assert check_fit(fine).fit
 
 
@@ -238,7 +236,7 @@ def test_a_log_is_converted_with_a_note_of_its_columns(tmp_path):
     log = convert_log(read_raw(shop(), ROLES), tmp_path / "log.parquet")
     again = poem.read_log(tmp_path / "log.parquet")
     np.testing.assert_array_equal(again.loss, log.loss)
-    raw = read_raw(shop().drop(columns="pscore"), {**ROLES, "propensity": None})
+    raw = read_raw(shop().drop(columns="pscore"), replace(ROLES, propensity=None))
     unknown = convert_log(raw, tmp_path / "m.parquet", missing=True)
     assert unknown.propensities == poem.read_log(tmp_path / "m.parquet").propensities == "missing"
 

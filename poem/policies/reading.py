@@ -20,8 +20,6 @@ def read_log_for(
     policy: Policy | FlooredPolicy,
     source: str | os.PathLike[str] | Any,
     columns: Columns | None = None,
-    *,
-    missing: bool = False,
     **reading: Any,
 ) -> BanditLog:
     """Read a log the way the policy's own log was read, so that the policy can be judged on it.
@@ -31,13 +29,15 @@ def read_log_for(
     policy : Policy, with or without a floor
     source : path or data frame
     columns : Columns, optional
-        Which column is what, such as ``poem.Columns(reward="click")``, where the policy remembers it otherwise.
-    missing : bool
-        The propensities were not logged.
+        Which column is what, where that differs from what the policy remembers; ``propensity="missing"`` says that
+        propensities were not logged.
     **reading
-        Further options of :func:`poem.read_log`: ``format``, ``side``, ``delimiter``, ``progress``.
+        ``format``, ``side``, ``delimiter``, ``actions_vary`` and ``progress``, as of :func:`poem.read_log`.
     """
-    raw = read_raw(source, columns or Columns(), defaults=columns_of(policy), recipe=policy.features, **reading)
+    asked = columns or Columns()
+    missing = asked.propensity == "missing"
+    asked = replace(asked, propensity=None) if missing else asked
+    raw = read_raw(source, asked, defaults=columns_of(policy), recipe=policy.features, **reading)
     return log_for(policy, raw, missing=missing)
 
 
