@@ -30,9 +30,9 @@ FIELDS = ("dataset", "loss", "run", "method", "expected", "map", "seconds", "lea
 LOSSES = ("hamming", "zero-one", "f1")
 METHODS = {
     "default": {},
-    "refit": {"refit": True},
+    "refit": {"selection": poem.Selection(refit=True)},
     "uncertified": {"certify": False},
-    "POEM": {"lam": "auto", "guard": False},
+    "POEM": {"lam": "auto", "selection": poem.Selection(guard=False)},
     "direct": {"learners": "direct"},
 }
 DRAWS = 20  # samples of each test output, for losses whose mean under a policy has no closed form

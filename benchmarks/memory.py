@@ -23,9 +23,11 @@ def resident(key):
 folder, jobs, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rules = {
     "default": {},
-    "LBFGS": {"loss_bounds": (0, 22), "optimizer": poem.LBFGS(max_iterations=25), "guard": False},
-    "AdaGrad": {"loss_bounds": (0, 22), "optimizer": poem.AdaGrad(max_batches=200, min_epochs=1), "guard": False},
+    "LBFGS": {"optimizer": poem.LBFGS(max_iterations=25)},
+    "AdaGrad": {"optimizer": poem.AdaGrad(max_batches=200, min_epochs=1)},
 }[kind]
+if rules:
+    rules |= {"loss_bounds": (0, 22), "selection": poem.Selection(guard=False)}
 rng = np.random.default_rng(0)
 tiny = poem.BanditLog(
     sp.random_array((400, 5), density=0.3, rng=rng), rng.integers(0, 2, (400, 3)), loss=22 * rng.random(400),

@@ -37,8 +37,8 @@ TRAIN_SHARE, LOGGER_SHARE, LOGGER_C, REPLAY = 0.75, 0.05, 0.1, 4
 DEFAULT, SKYLINE = "poem.fit(log)", "all labels known"
 FITS = {
     DEFAULT: {},
-    "IPS": {"lam": 0.0, "guard": False},
-    "POEM": {"lam": "auto", "guard": False},
+    "IPS": {"lam": 0.0, "selection": poem.Selection(guard=False)},
+    "POEM": {"lam": "auto", "selection": poem.Selection(guard=False)},
     "direct": {"learners": "direct", "certify": False},
 }
 

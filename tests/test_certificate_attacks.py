@@ -74,7 +74,7 @@ def test_a_checkpoint_belongs_to_its_times(tmp_path):
 def test_an_imitation_from_a_checkpoint_is_not_the_policy_that_failed(tmp_path):
     rng = np.random.default_rng(5)
     noise = easy_log()._with(loss=rng.random(200))
-    asked = {"learners": FEW, "loss_bounds": (0, 1), "imitate": True}
+    asked = {"learners": FEW, "loss_bounds": (0, 1), "selection": poem.Selection(imitate=True)}
     plain, kept = poem.fit(noise, **asked), poem.fit(noise, **asked, checkpoint=tmp_path / "kept")
     assert plain.origin == kept.origin == "imitation"
     assert kept.policy.weights.tobytes() == plain.policy.weights.tobytes()

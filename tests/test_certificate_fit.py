@@ -243,7 +243,9 @@ def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     assert "of the log that certifies" in found.certificate.conditions[-1]
 
 
-@pytest.mark.parametrize("options", [{}, {"refit": True}, {"imitate": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"selection": poem.Selection(refit=True)}, {"selection": poem.Selection(imitate=True)}], ids=str
+)
 @pytest.mark.parametrize("log", [easy_log(), noise_log(), rule_log()], ids=["easy", "noise", "rule"])
 def test_progress_ends_where_it_said_it_would(log, options, capsys):
     poem.fit(log, progress=True, **options)
@@ -363,7 +365,13 @@ def test_a_finished_portfolio_is_not_done_again(found, minimised, tmp_path):
     assert second.table.to_dicts() == first.table.to_dicts()
 
 
-@pytest.mark.parametrize(("log", "options"), [(easy_log(), {"refit": True}), (noise_log(), {"imitate": True})])
+@pytest.mark.parametrize(
+    ("log", "options"),
+    [
+        (easy_log(), {"selection": poem.Selection(refit=True)}),
+        (noise_log(), {"selection": poem.Selection(imitate=True)}),
+    ],
+)
 def test_what_is_learnt_last_is_kept_apart_from_what_was_certified(log, options, tmp_path):
     options = {"learners": FEW, **options}
     plain, kept, again = (poem.fit(log, checkpoint=folder, **options) for folder in (None, tmp_path, tmp_path))
@@ -371,7 +379,13 @@ def test_what_is_learnt_last_is_kept_apart_from_what_was_certified(log, options,
     assert bits_of(plain) == bits_of(kept) == bits_of(again)
 
 
-CHANGES = [{"learners": "direct"}, {"validation": 3}, {"seed": 1}, {"guard": False}, {"loss_bounds": (0, 2)}]
+CHANGES = [
+    {"learners": "direct"},
+    {"selection": poem.Selection(validation=3)},
+    {"seed": 1},
+    {"selection": poem.Selection(guard=False)},
+    {"loss_bounds": (0, 2)},
+]
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)

@@ -59,7 +59,7 @@ def test_lambda_star_is_where_the_logging_policy_has_objective_zero(label_log):
 
 def test_the_table_prints_and_turns_into_plain_data(label_log):
     found = poem.fit(label_log, lam=[0.01, 1.0], **QUICK)
-    head, *lines = repr(found.table).splitlines()
+    head, _, *lines = repr(found.table).splitlines()
     for title in ("λ", "objective", "mean weight", "clipped", "held-out loss", "problems"):
         assert title in head
     assert [line.startswith("→") for line in lines] == [candidate is found.chosen for candidate in found.table]
@@ -139,7 +139,12 @@ def test_without_an_intercept_there_is_no_row_for_it(label_log):
 @pytest.mark.parametrize("kind", ["labels", "classes, CSR"])
 def test_the_number_of_jobs_changes_nothing(label_log, class_log, kind, optimizer, estimator):
     log = label_log if kind == "labels" else class_log._with(X=sparse_contexts(class_log))
-    options = {"optimizer": OPTIMIZERS[optimizer], "estimator": ESTIMATORS[estimator], "guard": False, "seed": 5}
+    options = {
+        "optimizer": OPTIMIZERS[optimizer],
+        "estimator": ESTIMATORS[estimator],
+        "seed": 5,
+        "selection": poem.Selection(guard=False),
+    }
     one, two, three = (poem.fit(log, n_jobs=jobs, **options) for jobs in (1, 2, 3))
     assert weights_of(one) == weights_of(two) == weights_of(three)
     assert [without_seconds(row) for row in one.table.to_dicts()] == [
@@ -157,7 +162,7 @@ def sparse_contexts(log):
 def test_one_candidate_on_many_threads_is_the_same(class_log, monkeypatch, optimizer, kind):
     monkeypatch.setattr("poem.compute.linear.PIECE_WORK", 100)  # so that a small log is cut into pieces
     log = class_log if kind == "dense" else class_log._with(X=sparse_contexts(class_log))
-    options = {"optimizer": OPTIMIZERS[optimizer], "lam": 0.1, "guard": False}
+    options = {"optimizer": OPTIMIZERS[optimizer], "lam": 0.1, "selection": poem.Selection(guard=False)}
     one, two, three = (poem.fit(log, n_jobs=jobs, **options) for jobs in (1, 2, 3))
     assert weights_of(one) == weights_of(two) == weights_of(three)
 
@@ -171,7 +176,11 @@ def test_another_seed_gives_another_split(label_log):
 
 
 def test_the_seed_of_a_stochastic_optimizer_matters(label_log):
-    options = {"lam": 0.1, "optimizer": OPTIMIZERS["AdaGrad"], "validation": None, "guard": False}
+    options = {
+        "lam": 0.1,
+        "optimizer": OPTIMIZERS["AdaGrad"],
+        "selection": poem.Selection(validation=None, guard=False),
+    }
     one, two, again = (poem.fit(label_log, seed=seed, **options) for seed in (0, 1, 0))
     assert weights_of(one) != weights_of(two)
     assert weights_of(one) == weights_of(again)
@@ -219,8 +228,8 @@ def test_selection_by_snips_uses_snips(label_log, select_by):
 
 def test_selection_by_ips_is_the_default(label_log):
     default, ips, snips = (
-        poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), **QUICK, **by)
-        for by in ({}, {"select_by": "ips"}, {"select_by": "snips"})
+        poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False, select_by=by), **QUICK)
+        for by in (None, "ips", "snips")
     )
     assert default.chosen.validation == ips.chosen.validation
     assert default.chosen.validation.value != snips.chosen.validation.value
@@ -425,7 +434,7 @@ OTHERS = {
     "group": lambda log: (log._with(group=log.context), {}),
     "lam": lambda log: (log, {"lam": [0.1, 0.3]}),
     "seed": lambda log: (log, {"seed": 1}),
-    "validation": lambda log: (log, {"validation": 0.5}),
+    "validation": lambda log: (log, {"selection": poem.Selection(guard=False, validation=0.5)}),
     "estimator": lambda log: (log, {"estimator": poem.SNIPS()}),
     "clip": lambda log: (log, {"estimator": poem.IPS(3.0)}),
     "optimizer": lambda log: (log, {"optimizer": poem.LBFGS(max_iterations=3)}),
@@ -440,7 +449,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_a_folder_of_another_fit_is_refused(label_log, tmp_path, what):
-    options = {"lam": [0.1, 0.2], "guard": False, "checkpoint": tmp_path, **QUICK}
+    options = {"lam": [0.1, 0.2], "checkpoint": tmp_path, **QUICK, "selection": poem.Selection(guard=False)}
     poem.fit(label_log, **options)
     other, changes = OTHERS[what](label_log)
     with pytest.raises(CheckpointError, match=r"belongs to another log or to other settings.*empty folder"):
@@ -448,7 +457,7 @@ def test_a_folder_of_another_fit_is_refused(label_log, tmp_path, what):
 
 
 def test_a_folder_of_another_start_is_refused(label_log, tmp_path):
-    options = {"lam": 0.1, "guard": False, "checkpoint": tmp_path, **QUICK}
+    options = {"lam": 0.1, "checkpoint": tmp_path, **QUICK, "selection": poem.Selection(guard=False)}
     poem.fit(label_log, start=np.ones((13, 4)), **options)
     with pytest.raises(CheckpointError):
         poem.fit(label_log, start=np.full((13, 4), -1.0), **options)
@@ -461,7 +470,7 @@ def test_a_broken_folder_is_refused(label_log, tmp_path):
 
 
 def test_the_number_of_jobs_may_change_between_runs(label_log, tmp_path):
-    options = {"lam": [0.1, 0.2], "guard": False, "checkpoint": tmp_path, **QUICK}
+    options = {"lam": [0.1, 0.2], "checkpoint": tmp_path, **QUICK, "selection": poem.Selection(guard=False)}
     assert weights_of(poem.fit(label_log, n_jobs=1, **options)) == weights_of(poem.fit(label_log, n_jobs=2, **options))
 
 

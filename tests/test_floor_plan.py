@@ -1,6 +1,8 @@
 """The tree shows the flow: few modules at the top, packages entered by their front door, rooms of a size to read."""
 
 import ast
+import inspect
+import pydoc
 import re
 from pathlib import Path
 
@@ -60,3 +62,9 @@ def test_nothing_outside_asks_what_kind_of_output_it_is():
     asks = re.compile(r"y\.ndim|y_dimensions|isinstance\(.*(MultiLabel|MultiClass|Subset)")
     outside = [path for path in MODULES if path.parent.name != "structures"]
     assert not [path for path in outside if asks.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("function", [poem.fit, poem.evaluate, poem.read_log], ids=lambda function: function.__name__)
+def test_help_fits_on_two_screens(function):
+    assert len(pydoc.render_doc(function).splitlines()) <= 80
+    assert len(inspect.signature(function).parameters) <= 16

@@ -372,7 +372,10 @@ def test_a_refitted_policy_is_another_one_and_the_result_says_so():
 @pytest.mark.parametrize("learners", [FEW, "auto"], ids=["few", "auto"])
 @pytest.mark.parametrize("validation", [0.4, "auto"])
 def test_rows_that_certify_do_not_enter_into_the_policy(learners, validation):
-    log, options = easy_log(), {"learners": learners, "validation": validation, "loss_bounds": BOUNDS}
+    log, options = (
+        easy_log(),
+        {"learners": learners, "loss_bounds": BOUNDS, "selection": poem.Selection(validation=validation)},
+    )
     found = poem.fit(log, **options)
     rows = found.certificate.rows
     assert rows == 80 or validation == "auto"

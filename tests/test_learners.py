@@ -11,7 +11,7 @@ from poem.learning.portfolio import AUTO, MULTIPLIERS, NAMED, PULLS, Learner, Re
 
 NAMES = ["ips", "poem", "norm-poem", "direct", "dr", "ix", "ls"]
 SHORT = poem.LBFGS(max_iterations=20)
-ONCE = {"validation": 0.25, "seed": 1}  # one fold only
+ONCE = {"seed": 1, "selection": poem.Selection(validation=0.25)}  # one fold only
 every_kind = pytest.mark.parametrize("kind", ["labels", "classes"])
 
 

@@ -89,7 +89,7 @@ def test_a_bar_has_no_colour_if_none_is_wanted(clock, capsys, monkeypatch, plain
         monkeypatch.setenv("NO_COLOR", "1")
     with Progress("work", 4, True) as line:
         work(line, clock, 2, 50.0)
-        assert bool(re.search(r"\x1b\[[0-9;]*38[;:]", capsys.readouterr().err)) is not plain
+        assert bool(re.search(r"\x1b\[(?:38[;:]|9[0-7]m|3[0-7]m)", capsys.readouterr().err)) is not plain
 
 
 def test_what_is_written_meanwhile_stands_above_the_bar(clock, capsys, monkeypatch):

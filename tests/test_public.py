@@ -76,7 +76,7 @@ import json, sys
 import numpy as np, poem
 rng = np.random.default_rng(0)
 log = poem.BanditLog(rng.normal(size=(40, 2)), rng.integers(0, 2, 40), loss=rng.random(40), propensity=[0.5] * 40)
-poem.fit(log, lam=0.1, guard=False)
+poem.fit(log, lam=0.1, selection=poem.Selection(guard=False))
 print(json.dumps([m for m in ("sklearn", "matplotlib", "pyarrow", "pandas") if m in sys.modules]))
 """
     assert in_a_new_process(code) == []
@@ -95,7 +95,7 @@ for y in (rng.integers(0, 3, 60), rng.integers(0, 2, (60, 3))):
         log = poem.BanditLog(form(X), y, loss=rng.random(60), propensity=np.full(60, 0.3))
         for optimizer in (poem.LBFGS(max_iterations=3), poem.AdaGrad(max_batches=3)):
             for l2 in (0.0, 0.1):
-                found = poem.fit(log, lam=0.1, l2=l2, optimizer=optimizer, guard=False)
+                found = poem.fit(log, lam=0.1, l2=l2, optimizer=optimizer, selection=poem.Selection(guard=False))
         {more}
         poem.estimate(found.policy, log)
         found.policy.log_prob(form(X), y)

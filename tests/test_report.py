@@ -307,7 +307,7 @@ def test_a_fit_tells_of_its_candidates(fitted, class_log):
     assert "units to certify" in page
 
 
-@pytest.mark.parametrize("options", [{"lam": "auto"}, {"learners": "poem", "guard": False}])
+@pytest.mark.parametrize("options", [{"lam": "auto"}, {"learners": "poem", "selection": poem.Selection(guard=False)}])
 def test_only_a_choice_for_a_certificate_has_prospects(options, class_log):
     found = poem.fit(class_log, n_jobs=1, **options)
     assert {(row["gain_likely"], row["units_to_certify"]) for row in found.table.to_dicts()} == {(None, None)}

@@ -305,7 +305,12 @@ def test_dense_and_sparse_contexts_are_judged_alike(fit_intercept):
     log = easy_log(contexts=80, replay=2)
     given = {"loss": log.loss, "log_propensity": log.log_propensity, "context": log.context, "labels": log.labels}
     sparse = poem.BanditLog(sp.csr_array(log.X), log.y, **given)
-    options = {"learners": ("direct", "dr"), "validation": 0.25, "certify": False, "fit_intercept": fit_intercept}
+    options = {
+        "learners": ("direct", "dr"),
+        "certify": False,
+        "fit_intercept": fit_intercept,
+        "selection": poem.Selection(validation=0.25),
+    }
     one, two = (poem.fit(either, **options) for either in (log, sparse))
     assert one.chosen.learner == two.chosen.learner
     for ours, theirs in zip(one.table, two.table, strict=True):

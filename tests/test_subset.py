@@ -159,7 +159,7 @@ def files(log, tmp_path_factory):
 
 def test_every_command_works(files, capsys):
     log, later, policy = files / "log.jsonl", files / "later.jsonl", files / "policy.poem"
-    bounds = ("--loss-bounds", "0", "4")
+    bounds = ("--loss-bounds", "0,4")
     assert main(["inspect", str(log), "--structure", "subset"]) == 0
     assert "exactly 2 of 6 items" in capsys.readouterr().out
     assert main(["train", str(log), "-o", str(policy), "--structure", "subset", "--quiet", *bounds]) == 0

@@ -19,5 +19,5 @@ def as_typed(message: object, parser: argparse.ArgumentParser) -> str:
     for phrase, typed in PHRASES.items():
         text = text.replace(phrase, typed)
     for name, option in [*options.items(), *((name, at) for name, at in RENAMED.items() if at in options.values())]:
-        text = re.sub(rf"(?<![\w.-]){name}=(True\b|(?![\w'\"(\[]))", option, text)
+        text = re.sub(rf"(?<![\w.-]){name}=(True\b|(?![\w'\"(\[-]))", option, text)
     return text
