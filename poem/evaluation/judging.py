@@ -31,6 +31,7 @@ class UnseenRows:
 
     def __init__(self, layout: Layout, loss: FloatArray, losses: ContextLosses | None = None) -> None:
         self.layout, self.loss, self.losses = layout, loss, losses
+        self._predicted: FloatArray | None = None
 
     def under_weights(self, weights: FloatArray, threads: Threads, log_prob: FloatArray | None = None) -> Rows:
         """Return the rows under a policy with these weights, in the layout's order; scores are computed once.
@@ -67,21 +68,28 @@ class UnseenRows:
     def _expected(
         self, mean: Callable[[Shard, Piece, FloatArray], FloatArray], losses: ContextLosses, threads: Threads
     ) -> FloatArray:
-        """Return the loss model's mean of each row; ``mean`` is that of a piece's contexts, of losses by output."""
-        expected = np.empty(len(self.layout))
+        """Return the loss model's mean of each row; ``mean`` is that of a piece's contexts, of losses by output.
+
+        What the model predicts for the logged outputs is found on the way, the first time.
+        """
+        structure, known, expected = self.layout.structure, self._predicted, np.empty(len(self.layout))
+        predicted = np.empty(len(self.layout)) if known is None else known
         for shard in self.layout.shards:
 
             def one(piece: Piece, shard: Shard = shard) -> None:
-                values, alone = losses.of_piece(shard, piece)
-                expected[piece.rows] = np.repeat(mean(shard, piece, values) + alone, np.diff(piece.starts))
+                (values, alone), counts = losses.of_piece(shard, piece), np.diff(piece.starts)
+                expected[piece.rows] = np.repeat(mean(shard, piece, values) + alone, counts)
+                if known is None:
+                    chosen = structure.chosen(values, piece.y, piece.starts)
+                    predicted[piece.rows] = chosen + np.repeat(alone, counts)
 
             threads.map(one, shard.pieces)
+        self._predicted = predicted
         return expected
 
     def _rows(self, log_prob: FloatArray, expected: FloatArray | None = None) -> Rows:
         log_propensity = self.layout.log_propensity
-        predicted = None if self.losses is None else self.losses.predicted
-        return Rows(log_prob - log_propensity, self.loss, log_propensity, predicted, expected)
+        return Rows(log_prob - log_propensity, self.loss, log_propensity, self._predicted, expected)
 
 
 class JudgedLog:
@@ -105,10 +113,14 @@ class JudgedLog:
         predicted, expected = np.empty((2, len(self.log)))
         order, _ = self.log.rows_by_context()
         for fold in np.unique(self.model.fold).tolist():  # one at a time: memory never holds a second log
-            place = order[self.model.fold[order] == fold]
-            found = self._under(policy, place, self._unseen(place, fold, self.model))
-            predicted[place], expected[place] = (self._span * column for column in found.model)
+            place = order[(self.model.fold == fold)[order]]
+            predicted[place], expected[place] = self._of_fold(policy, place, fold, self.model)
         return replace(plain, predicted=predicted, expected=expected)
+
+    def _of_fold(self, policy: Judged, place: IntArray, fold: int, model: Model) -> tuple[FloatArray, FloatArray]:
+        """Return the (predicted, expected) losses of the rows that a fold's model has not seen."""
+        predicted, expected = self._under(policy, place, self._unseen(place, fold, model)).model
+        return self._span * predicted, self._span * expected
 
     def _unseen(self, place: IntArray, fold: int, model: Model) -> UnseenRows:
         """Lay out the rows that a fold's model has not seen, which are in the order of their contexts."""
