@@ -1,5 +1,6 @@
 """Policy × rows × loss model → what estimators read: one way for held-out rows of a fit and for logs that judge."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,46 +31,65 @@ class UnseenRows:
 
     def __init__(self, layout: Layout, loss: FloatArray, losses: ContextLosses | None = None) -> None:
         self.layout, self.loss, self.losses = layout, loss, losses
+        self._predicted: FloatArray | None = None
 
-    def under_weights(self, weights: FloatArray, threads: Threads) -> Rows:
-        """Return the rows under a policy with these weights, in the layout's order; scores are computed once."""
-        layout, losses = self.layout, self.losses
-        if losses is None:
-            return self._rows(layout.log_prob(weights, threads))
-        log_prob, expected = np.empty(len(layout)), np.empty(len(layout))
+    def under_weights(self, weights: FloatArray, threads: Threads, log_prob: FloatArray | None = None) -> Rows:
+        """Return the rows under a policy with these weights, in the layout's order; scores are computed once.
+
+        ``log_prob`` is that of each row, if it is known already.
+        """
+        layout, structure = self.layout, self.layout.structure
+        if self.losses is None:
+            return self._rows(layout.log_prob(weights, threads) if log_prob is None else log_prob)
         wide = layout.design.widen(weights)
-        for shard in layout.shards:
+        found = np.empty(len(layout)) if log_prob is None else log_prob
 
-            def use(piece: Piece, scores: FloatArray, found: FloatArray, shard: Shard = shard) -> None:
-                values, alone = losses.of_piece(shard, piece)
-                log_prob[piece.rows] = found
-                mean = layout.structure.expected(scores, values) + alone
-                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
+        def mean(shard: Shard, piece: Piece, values: FloatArray) -> FloatArray:
+            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            scores = block.scores(wide, structure.n_scores)
+            if log_prob is None:
+                found[piece.rows] = structure.log_prob(scores, piece.y, piece.starts)
+            return structure.expected(scores, values)
 
-            layout.forward(shard, wide, threads, use)
-        return self._rows(log_prob, expected)
+        expected = self._expected(mean, self.losses, threads)
+        return self._rows(found, expected)
 
     def under_probabilities(self, log_prob: FloatArray, probabilities: FloatArray, threads: Threads) -> Rows:
         """Return the rows under a policy with these probabilities of the outputs in each context, (n_contexts, k)."""
-        layout, losses = self.layout, self.losses
-        if losses is None:
+        if self.losses is None:
             return self._rows(log_prob)
-        expected = np.empty(len(layout))
-        for shard in layout.shards:
+
+        def mean(shard: Shard, piece: Piece, values: FloatArray) -> FloatArray:
+            seen = self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+            return np.asarray(np.einsum("ck,ck->c", probabilities[seen], values))
+
+        return self._rows(log_prob, self._expected(mean, self.losses, threads))
+
+    def _expected(
+        self, mean: Callable[[Shard, Piece, FloatArray], FloatArray], losses: ContextLosses, threads: Threads
+    ) -> FloatArray:
+        """Return the loss model's mean of each row; ``mean`` is that of a piece's contexts, of losses by output.
+
+        What the model predicts for the logged outputs is found on the way, the first time.
+        """
+        structure, known, expected = self.layout.structure, self._predicted, np.empty(len(self.layout))
+        predicted = np.empty(len(self.layout)) if known is None else known
+        for shard in self.layout.shards:
 
             def one(piece: Piece, shard: Shard = shard) -> None:
-                seen = layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
-                values, alone = losses.of_piece(shard, piece)
-                mean = np.einsum("ck,ck->c", probabilities[seen], values) + alone
-                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
+                (values, alone), counts = losses.of_piece(shard, piece), np.diff(piece.starts)
+                expected[piece.rows] = np.repeat(mean(shard, piece, values) + alone, counts)
+                if known is None:
+                    chosen = structure.chosen(values, piece.y, piece.starts)
+                    predicted[piece.rows] = chosen + np.repeat(alone, counts)
 
             threads.map(one, shard.pieces)
-        return self._rows(log_prob, expected)
+        self._predicted = predicted
+        return expected
 
     def _rows(self, log_prob: FloatArray, expected: FloatArray | None = None) -> Rows:
         log_propensity = self.layout.log_propensity
-        predicted = None if self.losses is None else self.losses.predicted
-        return Rows(log_prob - log_propensity, self.loss, log_propensity, predicted, expected)
+        return Rows(log_prob - log_propensity, self.loss, log_propensity, self._predicted, expected)
 
 
 class JudgedLog:
@@ -83,16 +103,6 @@ class JudgedLog:
         low, self.worst = bounds
         self._span = (self.worst - low) or 1.0
         self.loss: FloatArray = log.loss - self.worst
-        self._folds: list[tuple[IntArray, UnseenRows]] = []
-        if model is not None:
-            self._folds = [self._fold(model, fold) for fold in np.unique(model.fold).tolist()]
-
-    def _fold(self, model: Model, fold: int) -> tuple[IntArray, UnseenRows]:
-        """Return the rows that a fold's model has not seen: where they are in the log, and laid out."""
-        place = np.flatnonzero(model.fold == fold)
-        layout = Layout(self.log.take(place), self.log.structure, True)
-        losses = model.on(layout, fold, (self.worst - self._span, self.worst), self._threads)
-        return place[layout.order], UnseenRows(layout, (layout.loss - self.worst) / self._span, losses)
 
     def rows(self, policy: Judged) -> Rows:
         """Return the rows under a policy, in the log's order; with a loss model if there is one and it can be used."""
@@ -101,16 +111,29 @@ class JudgedLog:
         if self.model is None or not policy.has_marginals:
             return plain
         predicted, expected = np.empty((2, len(self.log)))
-        for place, unseen in self._folds:
-            found = self._under(policy, place, unseen)
-            predicted[place], expected[place] = (self._span * column for column in found.model)
+        order, _ = self.log.rows_by_context()
+        for fold in np.unique(self.model.fold).tolist():  # one at a time: memory never holds a second log
+            place = order[(self.model.fold == fold)[order]]
+            predicted[place], expected[place] = self._of_fold(policy, place, fold, self.model)
         return replace(plain, predicted=predicted, expected=expected)
 
+    def _of_fold(self, policy: Judged, place: IntArray, fold: int, model: Model) -> tuple[FloatArray, FloatArray]:
+        """Return the (predicted, expected) losses of the rows that a fold's model has not seen."""
+        predicted, expected = self._under(policy, place, self._unseen(place, fold, model)).model
+        return self._span * predicted, self._span * expected
+
+    def _unseen(self, place: IntArray, fold: int, model: Model) -> UnseenRows:
+        """Lay out the rows that a fold's model has not seen, which are in the order of their contexts."""
+        layout = Layout(self.log.take(place), self.log.structure, True)
+        losses = model.on(layout, fold, (self.worst - self._span, self.worst), self._threads)
+        return UnseenRows(layout, (layout.loss - self.worst) / self._span, losses)
+
     def _under(self, policy: Judged, place: IntArray, unseen: UnseenRows) -> Rows:
+        log_prob = policy.log_prob[place]
         if policy.policy is not None:
-            return unseen.under_weights(_with_intercept(policy.policy), self._threads)
+            return unseen.under_weights(_with_intercept(policy.policy), self._threads, log_prob)
         assert policy.probabilities is not None
-        return unseen.under_probabilities(policy.log_prob[place], policy.probabilities, self._threads)
+        return unseen.under_probabilities(log_prob, policy.probabilities, self._threads)
 
 
 def _with_intercept(policy: Policy) -> FloatArray:
