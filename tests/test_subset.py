@@ -142,7 +142,7 @@ def test_a_policy_of_sets_of_any_size_does_not_fit(log):
 def files(log, tmp_path_factory):
     """Logs of another program: JSON lines with a list of offers per row."""
     folder = tmp_path_factory.mktemp("offers")
-    for name, rows in (("log", log), ("later", a_log(600, seed=3))):
+    for name, rows in (("log", log), ("later", a_log(1500, seed=3))):
         lines = [
             {"x1": x[0], "x2": x[1], "output": [OFFERS[j] for j in np.flatnonzero(y)], "loss": loss, "propensity": p}
             for x, y, loss, p in zip(
