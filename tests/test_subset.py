@@ -163,7 +163,7 @@ def test_every_command_works(files, capsys):
     assert main(["inspect", str(log), "--structure", "subset"]) == 0
     assert "exactly 2 of 6 items" in capsys.readouterr().out
     assert main(["train", str(log), "-o", str(policy), "--structure", "subset", "--quiet", *bounds]) == 0
-    assert main(["evaluate", str(policy), str(later), "--quiet", *bounds]) == 0
+    assert main(["evaluate", str(policy), str(later), "--quiet", *bounds]) in (0, 1)
     assert main(["report", str(policy), str(later), "-o", str(files / "page.html"), "--quiet"]) == 0
     assert "exactly 2 of 6 items" in (files / "page.html").read_text()
     assert main(["watch", str(policy), str(later), "--quiet", *bounds]) in (0, 1)

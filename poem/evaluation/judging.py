@@ -14,6 +14,7 @@ from poem.estimators import Rows
 from poem.models import ContextLosses, CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
 from poem.policies import Judged, Policy
 
+Told = tuple[FloatArray, FloatArray, FloatArray]  # of a piece: mean under the policy, losses by output, and alone
 MODELS = "model must be 'auto', 'linear', a scikit-learn regressor or None; found {model!r}."
 
 
@@ -41,34 +42,31 @@ class UnseenRows:
         layout, structure = self.layout, self.layout.structure
         if self.losses is None:
             return self._rows(layout.log_prob(weights, threads) if log_prob is None else log_prob)
-        wide = layout.design.widen(weights)
-        found = np.empty(len(layout)) if log_prob is None else log_prob
+        both, found = self.losses.beside(weights), np.empty(len(layout)) if log_prob is None else log_prob
 
-        def mean(shard: Shard, piece: Piece, values: FloatArray) -> FloatArray:
-            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-            scores = block.scores(wide, structure.n_scores)
+        def told(shard: Shard, piece: Piece) -> Told:
+            scores, values, alone = both.of_piece(shard, piece)
             if log_prob is None:
                 found[piece.rows] = structure.log_prob(scores, piece.y, piece.starts)
-            return structure.expected(scores, values)
+            return structure.expected(scores, values), values, alone
 
-        expected = self._expected(mean, self.losses, threads)
-        return self._rows(found, expected)
+        return self._rows(found, self._expected(told, threads))
 
     def under_probabilities(self, log_prob: FloatArray, probabilities: FloatArray, threads: Threads) -> Rows:
         """Return the rows under a policy with these probabilities of the outputs in each context, (n_contexts, k)."""
-        if self.losses is None:
+        losses = self.losses
+        if losses is None:
             return self._rows(log_prob)
 
-        def mean(shard: Shard, piece: Piece, values: FloatArray) -> FloatArray:
+        def told(shard: Shard, piece: Piece) -> Told:
+            values, alone = losses.of_piece(shard, piece)
             seen = self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
-            return np.asarray(np.einsum("ck,ck->c", probabilities[seen], values))
+            return np.asarray(np.einsum("ck,ck->c", probabilities[seen], values)), values, alone
 
-        return self._rows(log_prob, self._expected(mean, self.losses, threads))
+        return self._rows(log_prob, self._expected(told, threads))
 
-    def _expected(
-        self, mean: Callable[[Shard, Piece, FloatArray], FloatArray], losses: ContextLosses, threads: Threads
-    ) -> FloatArray:
-        """Return the loss model's mean of each row; ``mean`` is that of a piece's contexts, of losses by output.
+    def _expected(self, told: Callable[[Shard, Piece], Told], threads: Threads) -> FloatArray:
+        """Return the loss model's mean of each row.
 
         What the model predicts for the logged outputs is found on the way, the first time.
         """
@@ -77,8 +75,8 @@ class UnseenRows:
         for shard in self.layout.shards:
 
             def one(piece: Piece, shard: Shard = shard) -> None:
-                (values, alone), counts = losses.of_piece(shard, piece), np.diff(piece.starts)
-                expected[piece.rows] = np.repeat(mean(shard, piece, values) + alone, counts)
+                (mean, values, alone), counts = told(shard, piece), np.diff(piece.starts)
+                expected[piece.rows] = np.repeat(mean + alone, counts)
                 if known is None:
                     chosen = structure.chosen(values, piece.y, piece.starts)
                     predicted[piece.rows] = chosen + np.repeat(alone, counts)

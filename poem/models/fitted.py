@@ -8,6 +8,7 @@ sum over outputs is ever taken. Of classes, the same holds for the chance that t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class ContextLosses:
         The losses that become −1 and 0.
     """
 
+    linear: ClassVar[bool] = True  # scores are a product with weights, and nothing more
+
     def __init__(
         self,
         layout: Layout,
@@ -79,10 +82,16 @@ class ContextLosses:
             losses = self._kept[piece.contexts]
         else:
             block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-            scores = block.scores(self._wide, self._weights.shape[1])
-            seen = self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
-            losses = self._own(scores, seen)
+            losses = self._own(block.scores(self._wide, self._weights.shape[1]), self._seen(shard, piece))
         return frozen(losses[:, :-1]), losses[:, -1]
+
+    def beside(self, weights: FloatArray) -> "Beside":
+        """Return the scores of a policy and the losses of a piece at a time, with one product for both if it can be."""
+        return Beside(self, weights)
+
+    def _seen(self, shard: Shard, piece: Piece) -> IntArray:
+        """Return the contexts of a piece, by their numbers in the log."""
+        return self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
 
     def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the same for some contexts of the log, by their numbers."""
@@ -137,6 +146,29 @@ class ContextLosses:
         return design.widen(self._weights if design.intercept else self._weights[:-1])
 
 
+class Beside:
+    """The scores of a policy and what models say of the same contexts.
+
+    ``weights`` are the policy's, (d, k) or (d + 1, k) as the layout's design has them.
+    """
+
+    def __init__(self, losses: ContextLosses, weights: FloatArray) -> None:
+        self._losses, self._k = losses, weights.shape[1]
+        design = losses.layout.design
+        self._together = losses.linear and losses._kept is None and design.intercept
+        self._wide = design.widen(np.hstack([weights, losses._weights]) if self._together else weights)
+
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the scores (m, k), the losses of the outputs (m, k), and those of the contexts alone (m,)."""
+        losses, k = self._losses, self._k
+        block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+        if not self._together:
+            return block.scores(self._wide, k), *losses.of_piece(shard, piece)
+        scores = block.scores(self._wide, k + losses._weights.shape[1])
+        own = losses._own(scores[:, k:], losses._seen(shard, piece))
+        return frozen(scores[:, :k]), frozen(own[:, :-1]), own[:, -1]
+
+
 class CautiousLosses(ContextLosses):
     """What other models say, with the worst loss for outputs that have no support.
 
@@ -146,6 +178,8 @@ class CautiousLosses(ContextLosses):
     supported : (n_contexts, k) bool
         Which outputs have support in each context of the log.
     """
+
+    linear: ClassVar[bool] = False
 
     def __init__(self, losses: ContextLosses, supported: BoolArray) -> None:
         self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
@@ -173,6 +207,8 @@ class ListedLosses(ContextLosses):
     bounds : (lowest, highest)
         The losses that become −1 and 0.
     """
+
+    linear: ClassVar[bool] = False
 
     def __init__(self, layout: Layout, table: FloatArray, bounds: tuple[float, float], threads: Threads) -> None:
         self.layout, self._threads = layout, threads
