@@ -3,7 +3,7 @@
 python -m benchmarks.best_policy --data DIR [--runs 10] [--first-run 0] [--datasets scene,yeast,lyrl,tmc]
     [--losses hamming,zero-one,f1] [--methods h0,default,POEM,direct,skyline] [--out runs.csv] [--markdown FILE.md]
 
-The paper's protocol: a logging policy fitted on 5 % of the training rows with C = 0.1, four passes. Learners see the
+The paper's protocol: a logging policy fitted on 5% of the training rows with C = 0.1, four passes. Learners see the
 log alone. A name that is none of the paper's stands for NAME_train.svm and NAME_test.svm in DIR, multi-label LibSVM
 files of your own. Every run is appended to the CSV file, and what is in it already is not run again; the tables are
 of all that it holds. For Hamming loss the skyline, a logistic regression on the true labels, is fitted as well.

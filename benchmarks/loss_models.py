@@ -66,7 +66,7 @@ class World:
 
 
 def coverage(model: str, logs: int = LOGS) -> tuple[float, float, float]:
-    """Return the share of logs whose 95 % DR interval covers the truth, its mean width, and the share of hidden truths.
+    """Return the share of logs whose 95% DR interval covers the truth, its mean width, and the share of hidden truths.
 
     With 500 logs, the share is off by one point of a hundred.
     """

@@ -2,7 +2,7 @@
 
 python -m benchmarks.multiclass [--seeds 10] [--first-seed 0] [--jobs 2] [--markdown FILE]
 
-Each seed splits digits, wine, breast cancer and iris anew, fits a weak logging policy to 5 % of the training rows, and
+Each seed splits digits, wine, breast cancer and iris anew, fits a weak logging policy to 5% of the training rows, and
 lets it act on all of them; every method sees that log and nothing else. The loss is the share of test rows on which the
 most probable class is wrong. Vowpal Wabbit learns on the same rows in the same order and has a grid of settings, of
 which the table takes the one with the least mean *test* loss for each data set and ``--cb_type``: that favours Vowpal

@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     found = cases(options.archive)
-    print("| campaign | policy | its own log | estimator | from the other log | 95 % interval | holds |")
+    print("| campaign | policy | its own log | estimator | from the other log | 95% interval | holds |")
     print("|---|---|---:|---|---:|---:|---|")
     for case in found:
         for line in case.evaluation.lines:

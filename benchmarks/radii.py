@@ -4,7 +4,7 @@
 
 FOLDER holds sets as name.csv.bz2, the class in the last column. In each set, logger and target are softmax policies
 around the true class; the logger takes the two most frequent classes for each other. The reward is 1 for the truth,
-and is flipped with a given probability. A radius is (truth − lower bound)/truth at 95 % one-sided confidence. A bound
+and is flipped with a given probability. A radius is (truth − lower bound)/truth at 95% one-sided confidence. A bound
 below 0 counts as 0, the least that a reward can be, so that no radius exceeds 1.
 
 The stakes of betting and the λ of LS were chosen on these sets with seeds 0 to 3; the default seeds are others.

@@ -173,7 +173,10 @@ def test_a_bootstrap_needs_replicates(log, replicates):
         poem.evaluate(POLICY, log, interval="bootstrap", resampling=poem.Resampling(replicates=replicates))
 
 
-@pytest.mark.parametrize("options", [{"replicates": -1}, {"replicates": "x"}, {"seed": -1}, {"seed": None}], ids=str)
+WRONG = [{"resampling": poem.Resampling(replicates=bad)} for bad in (-1, "x")] + [{"seed": bad} for bad in (-1, None)]
+
+
+@pytest.mark.parametrize("options", WRONG, ids=str)
 def test_whole_numbers_are_wanted(log, options):
     with refuses(InputError, "must be a whole number"):
         poem.evaluate(POLICY, log, **options)

@@ -123,7 +123,7 @@ def test_the_capital_wins_where_the_bound_passes_the_mean():
 
 @pytest.mark.parametrize(("share", "chance"), [(0.3, 0.9), (0.05, 0.95)])
 def test_equal_outputs_are_hardly_ever_told_apart(share, chance):
-    """One may look after each of 2000 rows; the answers are wrong in 5 % of the streams at the most."""
+    """One may look after each of 2000 rows; the answers are wrong in 5% of the streams at the most."""
     wrong = 0
     for seed in range(200):
         gate = poem.Gate(Prefers(chance), loss_bounds=BOUNDS)

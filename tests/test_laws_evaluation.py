@@ -416,7 +416,7 @@ def trusted_and_covered(loss_of, mean, n, logs=300):
         (lambda rng, n: np.exp(1.5 * rng.normal(size=n)), np.exp(1.125), 500),
         (lambda rng, n: np.exp(2.0 * rng.normal(size=n)), np.exp(2.0), 2000),
     ],
-    ids=["0.5 % fail", "1 % fail", "lognormal 1.5", "lognormal 2"],
+    ids=["0.5% fail", "1% fail", "lognormal 1.5", "lognormal 2"],
 )
 def test_few_outcomes_are_not_trusted(loss_of, mean, n):
     trusted, covered = trusted_and_covered(loss_of, mean, n)
@@ -433,7 +433,7 @@ def test_few_outcomes_are_not_trusted(loss_of, mean, n):
         (lambda rng, n: rng.random(n), 0.5),
         (lambda rng, n: rng.normal(size=n), 0.0),
     ],
-    ids=["30 %", "85 %", "uniform", "normal"],
+    ids=["30%", "85%", "uniform", "normal"],
 )
 def test_many_outcomes_are_trusted(loss_of, mean):
     trusted, covered = trusted_and_covered(loss_of, mean, 500)

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
 # Where a few rows carry all weight, and what matters most was often never drawn, an interval around a standard error
-# misses more than it says: t covers 86 to 89 % in the first world, 79 to 90 % in the second one, and IPS 91 % in the
+# misses more than it says: t covers 86 to 89% in the first world, 79 to 90% in the second one, and IPS 91% in the
 # third one. What is demanded there is that the diagnostics warn.
 TOO_FEW_ROWS = {
     ("classes", "heavy", 200): {"IPS", "SNIPS", "SNDR"},

@@ -6,7 +6,7 @@ A claim is false if a policy was certified and its true gain is not above 0. Wit
 once, and those that the file holds already are not run again. Worlds marked * break an assumption of the certificate
 that poem cannot check (bounds taken from heavy-tailed data, repeated contexts that the log does not declare).
 
-Columns: logs; share certified; false claims, and the upper 99 % Clopper–Pearson limit of their rate; mean claimed and
+Columns: logs; share certified; false claims, and the upper 99% Clopper–Pearson limit of their rate; mean claimed and
 mean true gain over certified logs; the best possible gain; how often the interval and the lower bound hold, over all
 logs with one; seconds per fit.
 """
@@ -70,7 +70,7 @@ def row(trials: Sequence[Trial]) -> str:
 
 
 HEADER = (
-    f"{'world':<20}{'n':>6}{'logs':>6}{'certified':>10}{'false':>6}{'≤ (99 %)':>9}{'claimed':>9}{'true':>8}"
+    f"{'world':<20}{'n':>6}{'logs':>6}{'certified':>10}{'false':>6}{'≤ (99%)':>9}{'claimed':>9}{'true':>8}"
     f"{'best':>8}{'interval':>10}{'bound':>7}{'seconds':>8}"
 )
 

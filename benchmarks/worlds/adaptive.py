@@ -61,7 +61,7 @@ def thompson_untimed(n: int, rng: np.random.Generator) -> Draw:
 
 
 def ucb_null(n: int, rng: np.random.Generator) -> Draw:
-    """Linear UCB with a floor of 5 % over equal classes."""
+    """Linear UCB with a floor of 5% over equal classes."""
     return learnt(rng.normal(size=(n, 3)), np.full((n, CLASSES), 0.5), ucb_rule, rng, 0.5, timed=True)
 
 

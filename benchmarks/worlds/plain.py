@@ -44,7 +44,7 @@ def many_classes(n: int, rng: np.random.Generator) -> Draw:
 
 
 def linear_labels(n: int, rng: np.random.Generator) -> Draw:
-    """A linear right class, 0/1 loss, 15 % of the losses flipped, uniform logger: most there is to gain."""
+    """A linear right class, 0/1 loss, 15% of the losses flipped, uniform logger: most there is to gain."""
     X = rng.normal(size=(n, 5))
     right = (X @ weights("linear-labels", 5, 5)).argmax(axis=1)
     return yes_no(X, np.full((n, 5), 0.2), np.where(np.arange(5) == right[:, None], 0.15, 0.85), rng)
@@ -93,7 +93,7 @@ def nonlinear(n: int, rng: np.random.Generator) -> Draw:
 
 
 def eligibility(n: int, rng: np.random.Generator) -> Draw:
-    """Five classes; all but the first are eligible in 60 % of the contexts only, and fail elsewhere.
+    """Five classes; all but the first are eligible in 60% of the contexts only, and fail elsewhere.
 
     The last four features say what is eligible. The logger draws among the eligible classes by a weak softmax.
     """

@@ -14,7 +14,7 @@ WORSE = 0.8  # what the alternatives cost in addition where the logger never tri
 def rule(n: int, rng: np.random.Generator) -> Draw:
     """A business rule: class 0 always where x0 > 0.52, and the alternatives are 0.8 worse there.
 
-    Elsewhere class 1 is better, and nothing says that it is not so beyond the rule. The logger takes it in 30 % of the
+    Elsewhere class 1 is better, and nothing says that it is not so beyond the rule. The logger takes it in 30% of the
     explored rows; always taking it there would gain 0.06 per row of the log. The noise is small.
     """
     draw = _everywhere_better(0.4, n, rng)
@@ -74,7 +74,7 @@ def _ruled(
 
 
 def catastrophes(n: int, rng: np.random.Generator) -> Draw:
-    """A class that is tried in 3 % of the rows costs 0.2, and once in 50 another 50: 1.2 against the others' 1."""
+    """A class that is tried in 3% of the rows costs 0.2, and once in 50 another 50: 1.2 against the others' 1."""
     X, P, L = rng.normal(size=(n, 3)), constant(n, 0.485, 0.485, 0.03), constant(n, 1.0, 1.0, 1.2)
     y = choose(P, rng)
     usual = 1.0 + rng.uniform(-0.3, 0.3, n)
@@ -83,7 +83,7 @@ def catastrophes(n: int, rng: np.random.Generator) -> Draw:
 
 
 def rare_failures(n: int, rng: np.random.Generator) -> Draw:
-    """The usual class fails in 1 % of the rows, the two that are rarely tried in 2 %."""
+    """The usual class fails in 1% of the rows, the two that are rarely tried in 2%."""
     return yes_no(rng.normal(size=(n, 3)), constant(n, 0.92, 0.04, 0.04), constant(n, 0.01, 0.02, 0.02), rng)
 
 

@@ -15,7 +15,7 @@ from poem.errors import DegenerateWarning, InputError
 from poem.estimators import IPS, SNIPS, Estimate
 from poem.evaluation import estimate
 from poem.files import write_whole
-from poem.learning import Fit, fit, warm_up
+from poem.learning import Fit, Selection, fit, warm_up
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policies import Policy, constant_policy, supervised, uniform_policy
 from poem.simulation import simulate
@@ -110,7 +110,7 @@ def _methods() -> dict[str, dict[str, Any]]:
         "IPS (stochastic)": {"estimator": IPS(), "lam": 0.0, "optimizer": stochastic},
         "POEM (batch)": {"estimator": IPS(), "optimizer": batch},
         "POEM (stochastic)": {"estimator": IPS(), "optimizer": stochastic},
-        "Norm-POEM (batch)": {"estimator": SNIPS(), "optimizer": batch, "select_by": "snips"},
+        "Norm-POEM (batch)": {"estimator": SNIPS(), "optimizer": batch, "selection": Selection(select_by="snips")},
         DEFAULT: {},
     }
 
