@@ -166,7 +166,7 @@ def test_every_command_works(files, capsys):
     assert main(["evaluate", str(policy), str(later), "--quiet", *bounds]) in (0, 1)
     assert main(["report", str(policy), str(later), "-o", str(files / "page.html"), "--quiet"]) == 0
     assert "exactly 2 of 6 items" in (files / "page.html").read_text()
-    assert main(["watch", str(policy), str(later), "--quiet", *bounds]) in (0, 1)
+    assert main(["watch", str(later), "--policy", str(policy), "--quiet", *bounds]) in (0, 1)
     decisions = files / "decisions.jsonl"
     assert main(["predict", str(policy), str(later), "-o", str(decisions), "--sample", "--seed", "1", "--quiet"]) == 0
     assert {len(json.loads(line)["output"]) for line in decisions.read_text().splitlines()} == {2}

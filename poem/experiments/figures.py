@@ -99,7 +99,7 @@ def _never_above(curves: Curves) -> str:
 def _recovers(curves: Curves) -> str:
     poem, logger, mode = (_mean(curves, name) for name in ("POEM(S)", "h0", "h0, MAP"))
     below = ", ".join(f"{x:g}" for x, better in zip(curves.x, poem < logger, strict=True) if better)
-    apart = ", ".join(f"{100 * gap:+.1f} % at {x:g}" for x, gap in zip(curves.x, poem / mode - 1, strict=True))
+    apart = ", ".join(f"{100 * gap:+.1f}% at {x:g}" for x, gap in zip(curves.x, poem / mode - 1, strict=True))
     return f"POEM's mean loss is below h0's at α = {below or 'none'}. Against the MAP of h0 it is {apart}."
 
 
