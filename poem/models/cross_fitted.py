@@ -33,7 +33,7 @@ class CrossFitted:
     def on(self, layout: Layout, fold: int, bounds: tuple[float, float], threads: Threads) -> ContextLosses:
         """Return what the model of one fold says of a layout's contexts, with ``bounds`` as −1 and 0."""
         every = np.zeros(layout.n_contexts, dtype=np.int64)
-        return ContextLosses(layout, (self.models[fold],), every, bounds, threads)
+        return ContextLosses(layout, (self.models[fold],), every, bounds, threads, keep=False)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ class ContextLosses:
         Which model each context of the log takes: for cross-fitting, one that has not seen it.
     bounds : (lowest, highest)
         The losses that become −1 and 0.
+    threads : Threads, optional
+    keep : bool
+        Keep the losses if they are few: worth it where they are asked for more than once.
     """
 
     linear: ClassVar[bool] = True  # scores are a product with weights, and nothing more
@@ -62,6 +65,7 @@ class ContextLosses:
         fold: IntArray,
         bounds: tuple[float, float],
         threads: Threads | None = None,
+        keep: bool = True,
     ) -> None:
         low, high = bounds
         self.layout, self.fold, self._threads = layout, fold, threads or Threads()
@@ -70,7 +74,7 @@ class ContextLosses:
         self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
         self._kept: FloatArray | None = None
-        if len(layout.shards) == 1:
+        if keep and len(layout.shards) == 1:
             # Losses are kept only while they are few, like scores; weights are not needed any more.
             self._kept = self._of_shard(layout.shards[0])
             del self._wide
@@ -117,8 +121,15 @@ class ContextLosses:
         return out
 
     def _of_shard(self, shard: Shard) -> FloatArray:
-        scores = shard.design.scores(self._wide, self._weights.shape[1])
-        return frozen(self._own(scores, self.layout.contexts))
+        found = np.empty((len(self.layout.contexts), self._columns))
+        wide = self._wide
+
+        def one(piece: Piece) -> None:
+            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            found[piece.contexts] = self._own(block.scores(wide, self._weights.shape[1]), self._seen(shard, piece))
+
+        self._threads.map(one, shard.pieces)
+        return frozen(found)
 
     def _own(self, scores: FloatArray, contexts: IntArray) -> FloatArray:
         """Of the scores of all models, keep those of each context's own one."""
@@ -206,6 +217,9 @@ class ListedLosses(ContextLosses):
         Of each context of the log.
     bounds : (lowest, highest)
         The losses that become −1 and 0.
+    threads : Threads, optional
+    keep : bool
+        Keep the losses if they are few: worth it where they are asked for more than once.
     """
 
     linear: ClassVar[bool] = False
