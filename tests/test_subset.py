@@ -170,7 +170,7 @@ def test_every_command_works(files, capsys):
     decisions = files / "decisions.jsonl"
     assert main(["predict", str(policy), str(later), "-o", str(decisions), "--sample", "--seed", "1", "--quiet"]) == 0
     assert {len(json.loads(line)["output"]) for line in decisions.read_text().splitlines()} == {2}
-    assert main(["convert", str(log), "-o", str(files / "log.parquet"), "--structure", "subset(2)", "--quiet"]) == 0
+    assert main(["convert", str(log), str(files / "log.parquet"), "--structure", "subset(2)", "--quiet"]) == 0
     assert poem.read_log(files / "log.parquet").structure == SPACE
 
 

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from poem.compute import inlined, kernel
+from poem.compute import exp_down, inlined, kernel
 from poem.errors import InputError, LogError
 from poem.structures.fit_labels import Unseen, label_weights
 from poem.structures.labels import Labels
 from poem.structures.sets import Sets
 
-HALVINGS = 40  # of the interval in which τ lies
-BEYOND = 40.0  # how far outside the scores τ may lie: e^−40 is nothing beside 1
+STEPS = 60  # at the most, to τ
+NEAR = 0.1  # how far Σ p may be from the size: any τ is right, and one near by is as good as the best
+BEYOND = 40.0  # how far below the scores τ lies if all items are chosen: e^−40 is nothing beside 1
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,7 @@ class Subset(Sets):
 
     def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
         out = self.spread(coef, y, starts)
-        total = np.zeros(len(scores))
-        np.add.at(total, np.repeat(np.arange(len(scores)), np.diff(starts)), coef)
+        total = np.bincount(np.repeat(np.arange(len(scores)), np.diff(starts)), coef, minlength=len(scores))
         out -= total[:, None] * self.marginals(scores)
         return out
 
@@ -132,18 +132,29 @@ class Subset(Sets):
 
 @inlined
 def _centre(scores: FloatArray, size: int) -> float:
-    """Return τ with Σ σ(s − τ) ≈ size."""
-    low, high = scores.min() - BEYOND, scores.max() + BEYOND
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        total = 0.0
-        for j in range(scores.shape[0]):
-            total += 1.0 / (1.0 + np.exp(middle - scores[j]))
+    """Return τ with Σ σ(s − τ) near the size: Newton steps, and halving where they leave the interval."""
+    q = scores.shape[0]
+    if size == q:
+        return float(scores.min() - BEYOND)
+    low, high = scores.min() - np.log(q / (q - size)), scores.max() + np.log(q / size)
+    centre = 0.5 * (low + high)
+    for _ in range(STEPS):
+        total, slope = 0.0, 0.0
+        for j in range(q):
+            small = exp_down(-abs(scores[j] - centre))
+            p = (1.0 if scores[j] >= centre else small) / (1.0 + small)
+            total += p
+            slope += p * (1.0 - p)
+        if abs(total - size) < NEAR:
+            break
         if total > size:
-            low = middle
+            low = centre
         else:
-            high = middle
-    return float(0.5 * (low + high))
+            high = centre
+        centre += (total - size) / max(slope, 1e-300)
+        if not low < centre < high:
+            centre = 0.5 * (low + high)
+    return float(centre)
 
 
 @inlined
@@ -152,7 +163,7 @@ def _fill_forward(scores: FloatArray, centre: float, on: FloatArray, off: FloatA
     table[0, :] = 0.0
     table[0, 0] = 1.0
     for j in range(scores.shape[0]):
-        small = np.exp(-abs(scores[j] - centre))
+        small = exp_down(-abs(scores[j] - centre))
         larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)
         on[j], off[j] = (larger, smaller) if scores[j] >= centre else (smaller, larger)
         table[j + 1, 0] = table[j, 0] * off[j]
@@ -184,7 +195,7 @@ def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, size: int, out:
         log_z = np.log(table[q, size])
         for j in range(q):
             d = scores[c, j] - centre
-            log_z += max(d, 0.0) + np.log1p(np.exp(-abs(d)))
+            log_z += max(d, 0.0) + np.log1p(exp_down(-abs(d)))
         for i in range(starts[c], starts[c + 1]):
             total = 0.0
             for j in range(q):
