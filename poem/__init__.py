@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from poem.policies import (
         FlooredPolicy,
         Policy,
+        Record,
         constant_policy,
         decide,
         load_policy,
@@ -84,6 +85,7 @@ __all__ = [
     "MultiLabel",
     "PoemError",
     "Policy",
+    "Record",
     "Resampling",
     "Selection",
     "SelfNormalisedDR",
@@ -150,6 +152,7 @@ _MODULES = {
     "policies": (
         "FlooredPolicy",
         "Policy",
+        "Record",
         "constant_policy",
         "decide",
         "load_policy",

@@ -119,8 +119,8 @@ def test_rows_that_are_equal_by_chance_are_no_copies(contexts):
 def test_another_temperature_is_another_policy():
     found = poem.fit(easy_log(contexts=600), learners=FEW, loss_bounds=BOUNDS)
     assert found.certified
-    assert found.policy.training["certificate"]["certified"]
-    assert "certificate" not in found.policy.at_temperature(2.0).training
+    assert found.policy.record.certificate["certified"]
+    assert found.policy.at_temperature(2.0).record.certificate is None
 
 
 def retrained(seed):

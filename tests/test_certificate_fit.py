@@ -72,7 +72,7 @@ def test_an_imitation_is_returned_to_those_who_ask(nothing):
     found = poem.fit(log, selection=poem.Selection(imitate=True))
     assert (found.origin, found.certified) == ("imitation", False)
     assert found.certificate.gain_at_least == nothing.certificate.gain_at_least
-    assert found.policy.training["n_train"] == len(log)
+    assert found.policy.record.n_train == len(log)
     policies = found.policy, poem.uniform_policy(log)
     imitated, uniform = (np.abs(one.marginals(log.X) - logger.marginals(log.X)).mean() for one in policies)
     assert imitated < 0.05
@@ -156,14 +156,14 @@ def test_the_certificate_is_about_the_last_units(found):
     certificate = found.certificate
     assert certificate.rows == certificate.units <= 100
     assert certificate.logged == pytest.approx(easy_log().loss[-certificate.rows :].mean(), rel=1e-12)
-    assert found.policy.training["n_train"] == 200 - certificate.rows
+    assert found.policy.record.n_train == 200 - certificate.rows
 
 
 def test_the_chosen_recipe_is_followed_on_all_rows_that_do_not_certify(found):
     log = easy_log()
     first, more = (log.take(np.arange(rows)) for rows in (100, 200 - found.certificate.rows))
     training = Training(first, poem.MultiClass(3), True, found.calibration).part(more, True)
-    again = training.policy(found.chosen.recipe, np.random.default_rng(0), lambda *_: None, {}, Threads())
+    again = training.policy(found.chosen.recipe, np.random.default_rng(0), lambda *_: None, poem.Record(), Threads())
     assert found.refitted
     np.testing.assert_array_equal(found.policy.weights, again.weights)
 
@@ -226,7 +226,7 @@ def test_what_is_not_certified_says_how_many_rows_it_would_take():
 def test_a_share_certifies_and_the_rest_is_learnt_from():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25))
     assert (found.folds, found.n_train, found.n_validation) == (5, 120, 150)
-    assert (found.certificate.rows, found.policy.training["n_train"]) == (50, 150)
+    assert (found.certificate.rows, found.policy.record.n_train) == (50, 150)
 
 
 def test_any_number_of_folds_can_be_asked_for():
@@ -238,7 +238,7 @@ def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     fresh = easy_log(1, contexts=70)
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=fresh))
     assert (found.folds, found.n_train, found.n_validation) == (5, 160, 200)
-    assert (found.certificate.rows, found.policy.training["n_train"]) == (70, 200)
+    assert (found.certificate.rows, found.policy.record.n_train) == (70, 200)
     assert found.certificate.logged == pytest.approx(fresh.loss.mean())
     assert "of the log that certifies" in found.certificate.conditions[-1]
 
@@ -361,7 +361,7 @@ def test_a_finished_portfolio_is_not_done_again(found, minimised, tmp_path):
     second = poem.fit(easy_log(), **options)
     assert minimised["done"] == 0
     assert bits_of(first) == bits_of(second) == bits_of(found)
-    assert second.policy.training == first.policy.training
+    assert second.policy.record == first.policy.record
     assert second.table.to_dicts() == first.table.to_dicts()
 
 

@@ -11,6 +11,7 @@ from matplotlib.image import imread
 
 import poem
 from poem.cli import main
+from poem.learning.portfolio import NAMED
 
 # A shell in the background tells its children to ignore SIGINT; here it must be heard.
 RUN = """
@@ -53,6 +54,25 @@ def test_help_names_all_options_of_the_demo(capsys):
     exit_code("demo", "--help")
     out = capsys.readouterr().out
     assert all(option in out for option in ("--out", "--seed", "--jobs", "--quiet"))
+
+
+def test_help_knows_all_learners(capsys):
+    exit_code("train", "--help")
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"one of {', '.join(NAMED)}; auto" in out
+
+
+def test_help_loads_no_library_that_it_does_not_need():
+    code = """
+import sys
+from poem.cli import main
+try:
+    main(["train", "--help"])
+finally:
+    print([name for name in ("numpy", "scipy", "numba", "sklearn", "pyarrow") if name in sys.modules], file=sys.stderr)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert found.stderr == "[]\n"
 
 
 def test_the_version_is_printed(capsys):

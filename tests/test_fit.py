@@ -88,7 +88,7 @@ def test_bounds_found_in_the_data_are_called_so(label_log):
     found = poem.fit(label_log, lam=0.1, selection=poem.Selection(guard=False), **QUICK)
     assert found.calibration.bounds_from == "data"
     assert (found.calibration.loss_low, found.calibration.loss_high) == (label_log.loss.min(), label_log.loss.max())
-    assert found.policy.training["calibration"]["bounds_from"] == "data"
+    assert found.policy.record.calibration["bounds_from"] == "data"
 
 
 def test_bounds_that_were_given_are_called_so(label_log):
@@ -246,8 +246,8 @@ def test_learning_starts_where_it_is_told_to(label_log, label_logger, as_array):
     first = found.chosen.trace.curve[0][1]
     assert first == pytest.approx(found.calibration.scale(label_log.loss).mean(), abs=0.01)  # the logging policy's own
     assert first != from_zero.chosen.trace.curve[0][1]
-    assert found.policy.training["start"] == "given"
-    assert from_zero.policy.training["start"] == "zero"
+    assert found.policy.record.start == "given"
+    assert from_zero.policy.record.start == "zero"
 
 
 # ---- degenerate answers ---------------------------------------------------------------------------
@@ -421,7 +421,7 @@ def test_a_finished_fit_is_not_done_again(label_log, counted, tmp_path):
     assert Interrupted.calls == 4
     second = poem.fit(label_log, lam=LAMS, optimizer=counted, checkpoint=str(tmp_path))
     assert Interrupted.calls == 4
-    assert second.policy.training == first.policy.training
+    assert second.policy.record == first.policy.record
 
 
 def test_no_temporary_files_stay_in_the_folder(label_log, counted, tmp_path):

@@ -116,7 +116,7 @@ def test_a_policy_that_was_not_kept_is_made_again(kind, monkeypatch):
     monkeypatch.setattr(contest, "KEPT_BYTES", 0)
 
     def goes_wrong(policy, contexts, mean_weight):
-        return ("ignores x",) if policy.training["n_train"] == len(log) else ()
+        return ("ignores x",) if policy.record.n_train == len(log) else ()
 
     monkeypatch.setattr(contest, "find_problems", goes_wrong)
     found = poem.fit(log, **options)
@@ -158,7 +158,7 @@ def test_the_log_is_hashed_once(monkeypatch, tmp_path):
     monkeypatch.setattr(poem.BanditLog, "fingerprint", lambda self: calls.append(self) or hashed(self))
     found = poem.fit(log, lam=0.0, checkpoint=tmp_path)
     assert len(calls) == 1
-    assert found.policy.training["log"] == hashed(log)
+    assert found.policy.record.log == hashed(log)
 
 
 def test_a_calibration_has_the_clip_of_any_estimator():

@@ -362,7 +362,7 @@ def test_a_refitted_policy_is_another_one_and_the_result_says_so():
         for refit in (False, True)
     )
     assert (found.origin, found.certified) == ("refitted", True)
-    assert found.policy.training["n_train"] == 200
+    assert found.policy.record.n_train == 200
     assert found.policy.weights.tobytes() != found.certificate.policy.weights.tobytes()
     assert found.certificate.policy.weights.tobytes() == plain.policy.weights.tobytes()
     assert "this is for the policy before refitting" in found.explain()

@@ -7,6 +7,7 @@ import pytest
 
 import poem
 from poem.errors import InputError
+from poem.learning import LEARNERS
 from poem.learning.portfolio import AUTO, MULTIPLIERS, NAMED, PULLS, Learner, Recipe, learners_for
 
 NAMES = ["ips", "poem", "norm-poem", "direct", "dr", "ix", "ls"]
@@ -34,7 +35,7 @@ def alone(log, learner, **options):
 
 
 def test_every_name_stands_for_a_learner():
-    assert list(NAMED) == NAMES
+    assert list(NAMED) == list(LEARNERS) == NAMES
     for name in NAMES:
         assert learners_for(name, False) == (NAMED[name],)
     assert learners_for(["ls", "ips"], False) == (NAMED["ls"], NAMED["ips"])
@@ -149,7 +150,7 @@ def test_every_learner_learns(log, logger, kind, name, label_data, class_data):
         assert policy.weights.shape == (13, 4)
         assert np.isfinite(policy.weights).all()
     assert all(np.isfinite(candidate.gain.value) for candidate in found.table)
-    assert all(candidate.policy.training["learner"] == NAMED[name].name for candidate in candidates)
+    assert all(candidate.policy.record.learner == NAMED[name].name for candidate in candidates)
 
     data = label_data if kind == "labels" else class_data
     logged, learnt = logger.expected_loss(*data), found.policy.expected_loss(*data)
@@ -160,9 +161,10 @@ def test_a_learner_of_ones_own_making_is_followed(label_log):
     mine = Learner("mine", poem.IPS(5.0), lam=[1.0, 0.1], l2=0.02, optimizer=SHORT)
     found = poem.fit(label_log, learners=mine, **ONCE)
     assert [(candidate.learner, candidate.lam) for candidate in found.table[:-1]] == [("mine", 0.1), ("mine", 1.0)]
-    record = found.table[0].policy.training
-    assert (record["learner"], record["estimator"], record["clip"], record["l2"]) == ("mine", "IPS", 5.0, 0.02)
-    assert record["optimizer"] == SHORT.settings()
+    record = found.table[0].policy.record
+    assert (record.learner, record.start, record.lam) == ("mine", "zero", 0.1)
+    shown = {"estimator": "IPS", "clip": 5.0, "l2": 0.02, "optimizer": SHORT.settings()}
+    assert shown.items() <= record.settings.items()
 
 
 def test_a_learner_of_the_same_parts_makes_the_same_policy(label_log):
@@ -191,7 +193,7 @@ OWN = {
 def test_a_learner_of_ones_own_is_called_by_what_it_is(log, name):
     found = poem.fit(log, optimizer=SHORT, selection=poem.Selection(guard=False), **OWN[name])
     assert {candidate.learner for candidate in found.table} == {name}
-    assert found.policy.training["learner"] == name
+    assert found.policy.record.learner == name
     assert np.isfinite(found.policy.weights).all()
     assert (found.folds, found.refitted, found.origin, found.confidence) == (1, False, "learnt", None)
 

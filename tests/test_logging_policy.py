@@ -18,7 +18,7 @@ def test_a_logging_policy_is_fitted_on_the_first_rows_of_one_permutation(request
     expected = poem.supervised(X[rows], y[rows], C=0.5, labels=names)
     np.testing.assert_array_equal(found.weights, expected.weights)
     assert found.labels == expected.labels
-    assert found.training["n_train"] == len(rows)
+    assert found.record.n_train == len(rows)
 
 
 def test_a_seed_and_a_generator_of_it_give_the_same_logging_policy(label_data):
@@ -33,7 +33,7 @@ def test_the_temperature_multiplies_the_weights(label_data, temperature):
     found = poem.logging_policy(*label_data, temperature=temperature, rng=0)
     np.testing.assert_array_equal(found.weights, plain.at_temperature(temperature).weights)
     np.testing.assert_array_equal(found.weights, plain.weights * temperature)
-    assert found.training["temperature"] == temperature
+    assert found.record.temperature == temperature
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 1.01, np.nan])

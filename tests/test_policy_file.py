@@ -59,7 +59,7 @@ def assert_same_policy(one, two):
     assert one.labels == two.labels
     assert [type(label) for label in one.labels] == [type(label) for label in two.labels]
     assert one.feature_names == two.feature_names
-    assert one.training == two.training
+    assert one.record == two.record
 
 
 def saved_and_loaded(policy, folder):
@@ -79,11 +79,19 @@ def test_a_learnt_label_policy_comes_back(label_log, tmp_path, intercept):
 
 
 @pytest.mark.parametrize("optimizer", [poem.LBFGS(), poem.AdaGrad(max_batches=5)], ids=["LBFGS", "AdaGrad"])
-def test_the_training_record_comes_back(class_log, tmp_path, optimizer):
+def test_the_trace_comes_back(class_log, tmp_path, optimizer):
     policy = poem.fit(class_log, lam=1.0, optimizer=optimizer, selection=poem.Selection(guard=False)).policy
     again = saved_and_loaded(policy, tmp_path)
-    assert again.training == policy.training
-    assert again.training["trace"]["steps"] > 0
+    assert again.record == policy.record
+    assert again.record.trace.steps > 0
+
+
+def test_a_record_of_a_fit_comes_back(class_log, tmp_path):
+    policy = poem.fit(class_log, learners="ips", n_jobs=1, certify=False).policy
+    again = saved_and_loaded(policy, tmp_path)
+    assert again.record == policy.record
+    assert again.record.candidates
+    assert again.record.explanation[0].startswith("Chosen: ")
 
 
 def test_a_class_policy_with_int_labels_comes_back(class_log, tmp_path):
@@ -239,12 +247,23 @@ def test_each_field_of_the_metadata_is_needed(tmp_path, name):
         {"feature_names": ["a", "b"]},
         {"feature_names": 3},
         {"training": []},
+        {"training": None},
     ],
     ids=repr,
 )
 def test_broken_metadata_is_refused(tmp_path, change):
     with pytest.raises(PolicyFileError):
         load_policy(write_file(tmp_path / "broken.poem", about=ABOUT | change))
+
+
+@pytest.mark.parametrize("levels", [10, 300, 500, 700, 900, 5000])
+@pytest.mark.parametrize("name", ["candidates", "explanation", "other"])
+def test_a_deep_record_gives_a_policy_or_a_policy_file_error(tmp_path, name, levels):
+    content = json.dumps(ABOUT | {"training": {name: [0]}}).replace("[0]", "[" * levels + "]" * levels)
+    path = write_file(tmp_path / "deep.poem", raw=content)
+    with contextlib.suppress(PolicyFileError):
+        policy = load_policy(path)
+        assert_same_policy(saved_and_loaded(policy, tmp_path), policy)
 
 
 @pytest.mark.parametrize(

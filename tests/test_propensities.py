@@ -183,7 +183,7 @@ def test_all_that_is_made_from_estimates_says_so(estimated, kind):
     assert "propensities estimated, not logged" in found.plot().axes[0].get_xlabel()
     fitted = poem.fit(log.take(np.arange(400)), lam=0.1)
     assert "propensities are estimated, not logged" in repr(fitted)
-    assert fitted.policy.training["propensities"] == "estimated"
+    assert fitted.policy.record.propensities == "estimated"
 
 
 def test_a_fit_that_was_selected_on_estimates_says_so(estimated):

@@ -242,7 +242,7 @@ def test_rewards_are_spoken_of_as_rewards():
 
 def test_a_policy_on_the_log_that_it_was_trained_on():
     log = coin_log(400)
-    seen = constant([0.1, 0.9], "ab", training={"log": log.fingerprint()})
+    seen = constant([0.1, 0.9], "ab", record=poem.Record(log=log.fingerprint()))
     content = describe(seen, log)
     assert content.verdict.headline == "The new policy looks better, but on rows that it learnt from"
     assert "optimistic" in content.verdict.warnings[0]
@@ -268,7 +268,7 @@ def test_another_policy_is_compared_on_the_same_rows():
     assert {one.policy for one in content.estimates} == {"new", "other"}
     assert any("It is better than the other policy" in line for line in content.verdict.summary)
     assert [one.other for one in content.changes.outputs] == pytest.approx([0.5, 0.5])
-    seen = constant([0.5, 0.5], "ab", training={"log": log.fingerprint()})
+    seen = constant([0.5, 0.5], "ab", record=poem.Record(log=log.fingerprint()))
     assert any("which flatters it" in one for one in describe(old, log, other=seen).verdict.warnings)
 
 
@@ -319,7 +319,7 @@ def test_only_a_choice_for_a_certificate_has_prospects(options, class_log):
 
 def test_candidates_may_lack_figures():
     record = {"candidates": [{"learner": HOSTILE, "chosen": True, "validation": None}, {}], "explanation": [HOSTILE]}
-    page = report_html(constant([0.3, 0.7], "ab", training=record), coin_log(200))
+    page = report_html(constant([0.3, 0.7], "ab", record=poem.Record.from_data(record)), coin_log(200))
     assert_well_formed(page)
     assert "<script" not in page
     assert "units to certify" not in page
@@ -335,7 +335,7 @@ CERTIFICATE = {
 
 
 @pytest.mark.parametrize(
-    ("training", "label", "words"),
+    ("record", "label", "words"),
     [
         ({"certificate": CERTIFICATE}, "certified", ["gain of at least 0.125", "90% confidence", "1,200 fresh rows"]),
         (
@@ -358,8 +358,8 @@ CERTIFICATE = {
         ({"certificate": {"certified": True, "gain_at_least": "much"}}, "not certified", ["unknown confidence"]),
     ],
 )
-def test_the_certificate_stands_in_the_verdict(training, label, words):
-    policy = constant((0.4, 0.6), ("a", "b"), training=training)
+def test_the_certificate_stands_in_the_verdict(record, label, words):
+    policy = constant((0.4, 0.6), ("a", "b"), record=poem.Record.from_data(record))
     page = report_html(policy, coin_log(200))
     top = page[: page.index('class="tiles"')]
     assert f">{label}</span>" in top

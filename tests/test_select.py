@@ -187,8 +187,8 @@ def test_the_chosen_recipe_is_followed_on_all_rows(found):
     log, recipe = easy_log(), found.chosen.recipe
     assert found.refitted
     assert not np.array_equal(found.policy.weights, found.chosen.policy.weights)
-    assert found.policy.training["n_train"] == len(log) == found.n_rows
-    assert found.chosen.policy.training["n_train"] == found.n_train < len(log)
+    assert found.policy.record.n_train == len(log) == found.n_rows
+    assert found.chosen.policy.record.n_train == found.n_train < len(log)
     only = replace(recipe.learner, sharpness=(recipe.sharpness,), pull=(recipe.pull,))
     only = only if recipe.c is None else replace(only, multipliers=(recipe.c,))
     again = poem.fit(log, learners=only, loss_bounds=BOUNDS, selection=poem.Selection(validation=None))
@@ -361,7 +361,7 @@ def test_a_fit_trains_and_judges_on_these_splits(by, monkeypatch):
     monkeypatch.setattr(sys.modules["poem.learning.fitting"], "splits_of", spied)
     found = poem.fit(log, learners=FEW, seed=4, certify=False)
     assert [len(split.train) + len(split.held) for split in seen] == [180] * 5
-    assert found.n_train == found.chosen.policy.training["n_train"] == len(seen[0].train)
+    assert found.n_train == found.chosen.policy.record.n_train == len(seen[0].train)
     assert found.n_validation == found.chosen.validation.n == 180
     assert found.chosen.validation.units == len(np.unique(log.units()))
 
@@ -406,7 +406,7 @@ def test_a_share_is_held_out_once_and_the_recipe_refitted():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25), certify=False)
     assert (found.folds, found.n_train, found.n_validation) == (1, 150, 50)
     assert found.refitted
-    assert found.policy.training["n_train"] == 200
+    assert found.policy.record.n_train == 200
     assert "trained on 150 rows, selected on 50;" in repr(found)
 
 
@@ -414,15 +414,15 @@ def test_any_number_of_folds_can_be_asked_for():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=3), certify=False)
     assert (found.folds, found.n_train, found.n_validation) == (3, 133, 200)
     assert found.refitted
-    assert found.policy.training["n_train"] == 200
+    assert found.policy.record.n_train == 200
 
 
 def test_a_learner_of_ones_own_can_be_judged_in_folds_too():
     found = poem.fit(easy_log(), lam=[0.1, 1.0], optimizer=SHORT, selection=poem.Selection(validation=4))
     assert (found.folds, found.n_train, found.n_validation) == (4, 150, 200)
     assert found.refitted
-    assert found.policy.training["n_train"] == 200
-    assert found.policy.training["lam"] == found.chosen.lam
+    assert found.policy.record.n_train == 200
+    assert found.policy.record.lam == found.chosen.lam
     assert found.chosen.score == min(candidate.score for candidate in found.table)
 
 
@@ -432,7 +432,7 @@ def test_a_log_of_its_own_is_judged_on_whole_and_never_trained_on():
     assert (found.folds, found.n_train, found.n_validation) == (1, 200, 70)
     assert not found.refitted
     assert np.array_equal(found.policy.weights, found.chosen.policy.weights)
-    assert found.policy.training["n_train"] == 200
+    assert found.policy.record.n_train == 200
     assert "refitted" not in found.explain()
     assert found.logged.value == pytest.approx(held.loss.mean())
 

@@ -102,7 +102,7 @@ def test_one_class_alone_is_nearly_certain(rows, only):
 def test_a_supervised_policy_says_how_it_was_made(label_data):
     X, y = label_data
     policy = poem.supervised(pd.DataFrame(X).add_prefix("pixel "), y, C=0.5)
-    assert policy.training == {"made_by": "supervised", "C": 0.5, "n_train": 120}
+    assert policy.record == poem.Record(made_by="supervised", n_train=120, settings={"C": 0.5})
     assert policy.feature_names == tuple(f"pixel {i}" for i in range(12))
     assert policy.intercept
 

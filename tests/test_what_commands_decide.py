@@ -105,7 +105,7 @@ def test_a_log_is_read_with_the_columns_features_and_labels_of_a_policy(learnt):
     again = poem.read_log_for(policy, renamed, poem.Columns(reward="paid"))
     np.testing.assert_array_equal(again.loss, later.loss)
     assert columns_of(policy).output == ("item",)
-    assert columns_of(replace(policy, training={})) is None
+    assert columns_of(replace(policy, record=poem.Record())) is None
 
 
 def test_a_log_of_other_features_is_refused(learnt, tmp_path):
@@ -121,7 +121,7 @@ def test_a_policy_knows_its_own_log(learnt):
     assert was_trained_on(policy, log) is True
     assert was_trained_on(policy.with_floor(0.1), log.fingerprint()) is True
     assert was_trained_on(policy, log.take(np.arange(100))) is False
-    assert was_trained_on(replace(policy, training={}), log) is None
+    assert was_trained_on(replace(policy, record=poem.Record()), log) is None
 
 
 def test_a_policy_is_known_by_the_log_that_it_made(learnt):

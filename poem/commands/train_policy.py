@@ -23,14 +23,13 @@ from poem.commands.arguments import (
     writable,
 )
 from poem.commands.typed import as_typed
+from poem.learning import LEARNERS
 
 if TYPE_CHECKING:
     from poem.data import BanditLog
     from poem.learning import Fit
     from poem.policies import FlooredPolicy, Policy
     from poem.readers import RawLog
-
-LEARNERS = ("auto", "ips", "poem", "norm-poem", "direct", "dr", "ix", "ls")
 
 
 def add(commands: Any) -> None:
@@ -55,9 +54,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--learner",
         default="auto",
-        choices=LEARNERS,
+        choices=("auto", *LEARNERS),
         metavar="NAME",
-        help=f"{', '.join(LEARNERS[1:-1])} or {LEARNERS[-1]}; auto (default) lets several compete",
+        help=f"one of {', '.join(LEARNERS)}; auto (default) lets several compete",
     )
     parser.add_argument(
         "--valid",

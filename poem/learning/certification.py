@@ -60,7 +60,7 @@ def certify(
     check_kinds(log, None, None, None, Selection(confidence=confidence), seed, n_jobs)
     log.need_propensities()
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
-    if policy.training.get("log") == log.fingerprint():
+    if policy.record.log == log.fingerprint():
         raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
     check_features(log, policy.intercept)
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)

@@ -42,7 +42,7 @@ class Checkpoint:
         return rest
 
     def load(self, position: int) -> Policy | None:
-        """Return the policy that was kept for a candidate, with its record in ``training``."""
+        """Return the policy that was kept for a candidate, with the trace in its record."""
         path = self._path(position)
         if path is None or not path.exists():
             return None
@@ -50,7 +50,7 @@ class Checkpoint:
             found = load_policy(path)
         except PolicyFileError:  # damaged since: it is fitted again
             return None
-        return found if isinstance(found, Policy) else None
+        return found if isinstance(found, Policy) and found.record.trace is not None else None
 
     def keep(self, position: int, policy: Policy) -> None:
         """Keep a finished candidate."""

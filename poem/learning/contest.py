@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from poem.learning.held_out import HeldOut, Jury
 from poem.learning.portfolio import Recipe
 from poem.learning.selection import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.learning.training import Training
-from poem.optimizers import Trace
-from poem.policies import Policy
+from poem.policies import Policy, Record, TraceRecord
 from poem.progress import Progress
 
 KEPT_BYTES = 1 << 26  # of the weights of all candidates, above which they are not kept where there are several folds
@@ -36,10 +35,10 @@ class _CancelledError(Exception):
 
 @dataclass
 class _Entry:
-    """What is known so far of one candidate: its first policy, if it is kept, its record, and what each fold says."""
+    """What is known so far of one candidate: its first policy, if it is kept, its trace, and what each fold says."""
 
     policy: Policy | None = None
-    training: dict[str, Any] = field(default_factory=dict)
+    trace: TraceRecord = field(init=False)
     problems: set[str] = field(default_factory=set)
     rows: list[Rows] = field(default_factory=list)
     terms: list[FloatArray] = field(default_factory=list)
@@ -53,7 +52,7 @@ class Contest:
     splits: Sequence[Split]
     jury: Jury | None
     recipes: Sequence[Recipe]
-    settings: dict[str, Any]
+    record: Record
     kept: Checkpoint
     seed: int
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -113,13 +112,14 @@ class Contest:
     ) -> None:
         """Make one candidate of one fold, or take it from the checkpoint, and hear the held-out rows."""
         policy = self._policy(fold, position, training, threads, line)
-        entry.problems |= set(find_problems(policy, training.probed, policy.training["trace"]["mean_weight"]))
+        trace = cast(TraceRecord, policy.record.trace)  # neither training nor the checkpoint makes one without it
+        entry.problems |= set(find_problems(policy, training.probed, trace.mean_weight))
         if held is not None:
             entry.rows.append(held.rows(policy, threads))
             if self.jury is not None and self.jury.foresees:
                 entry.terms.append(held.paired(policy, threads))
-        if not entry.training:
-            entry.policy, entry.training = policy if self._keeps(policy) else None, policy.training
+        if fold == 0:
+            entry.policy, entry.trace = policy if self._keeps(policy) else None, trace
         line.part_done()
 
     def _keeps(self, policy: Policy) -> bool:
@@ -146,7 +146,7 @@ class Contest:
 
         # Each candidate has its own order of batches: seven unlucky ones are rarer than one.
         rng = np.random.default_rng([self.seed, 1, number])
-        policy = training.policy(recipe, rng, on_step, self.settings, threads)
+        policy = training.policy(recipe, rng, on_step, self.record, threads)
         self.kept.keep(number, policy)
         return policy
 
@@ -156,37 +156,31 @@ class Contest:
             entry.problems.add(OVERFITS)
         foreseen = self.jury.forecast(entry.terms) if self.jury is not None and entry.terms else None
         found = tuple(problem for problem in MEANING if problem in entry.problems)
-        return _candidate(entry, recipe, validation, gain, foreseen, found)
+        lam = recipe.lam_for(self.whole.calibration.lam_star)
+        return _candidate(entry, recipe, lam, validation, gain, foreseen, found)
 
 
 def _candidate(
     entry: _Entry,
     recipe: Recipe,
+    lam: float,
     validation: Estimate | None,
     gain: Gain | None,
     foreseen: Forecast | None,
     problems: tuple[str, ...],
 ) -> Candidate:
-    policy, record = entry.policy, entry.training["trace"]
+    policy, trace = entry.policy, entry.trace
     return Candidate(
         policy=policy,
         recipe=recipe,
-        lam=entry.training["lam"],
-        objective=record["value"],
-        mean_weight=record["mean_weight"],
-        clipped_share=record["clipped_share"],
+        lam=lam,
+        objective=trace.value,
+        mean_weight=trace.mean_weight,
+        clipped_share=trace.clipped_share,
         validation=validation,
         gain=gain,
         forecast=foreseen,
         problems=problems,
-        seconds=record["seconds"],
-        trace=Trace(
-            np.empty((0, 0)) if policy is None else policy.weights,
-            record["value"],
-            record["steps"],
-            record["seconds"],
-            record["converged"],
-            record["reason"],
-            [(moment, value) for moment, value in record["curve"]],
-        ),
+        seconds=trace.seconds,
+        trace=trace.trace(np.empty((0, 0)) if policy is None else policy.weights),
     )

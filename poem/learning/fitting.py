@@ -38,7 +38,7 @@ from poem.learning.result import Fit, Origin
 from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
 from poem.learning.training import Training
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.policies import FlooredPolicy, Policy, made_log
+from poem.policies import FlooredPolicy, Policy, Record, made_log
 from poem.progress import Progress
 
 __all__ = ["MULTIPLIERS", "Fit", "Lam", "fit", "warm_up"]
@@ -129,7 +129,7 @@ def fit(
     check_asked(certify, choice.refit, choice.imitate)
     loss_bounds = as_losses(loss_bounds, log)
     digest = cache(log.fingerprint)  # the log is read for it once, if at all
-    if certifies and isinstance(start, Policy) and start.training.get("log") == digest():
+    if certifies and isinstance(start, Policy) and start.record.log == digest():
         raise InputError(
             "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
             "certify=False."
@@ -157,10 +157,10 @@ def fit(
         "loss_bounds": loss_bounds,
         "fit_intercept": fit_intercept,
         "seed": seed,
-        "propensities": propensities,
     }
+    record = Record(propensities=propensities, settings=settings)  # what those of all candidates begin with
     everything = {
-        **settings,
+        **record.to_data(),
         "validation": repr(validation),
         "recipes": [repr(recipe) for recipe in recipes],
         "choice": repr((rule, confidence, choice.guard, certify)),  # what is learnt afterwards depends on it
@@ -188,14 +188,14 @@ def fit(
             recipes = more + recipes
             line.total += len(more) * len(splits)
         jury = Jury(judge, calibration, certifies) if held_out else None
-        contest = Contest(whole, splits, jury, recipes, settings, kept, seed)
+        contest = Contest(whole, splits, jury, recipes, record, kept, seed)
         candidates = contest.run(line)
         after = len(recipes) * len(splits)
 
         def learnt(training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0) -> Policy:
             """Follow a recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
             alone, place = [Split(training.log, None, None)], kept.beginning_at(after + number)
-            (final,) = Contest(training, alone, None, [candidate.recipe], settings, place, seed).run(line)
+            (final,) = Contest(training, alone, None, [candidate.recipe], record, place, seed).run(line)
             if final.policy is None or set(final.problems) - set(candidate.problems):
                 return earlier or contest.first_policy(candidate, line)
             return final.policy

@@ -8,6 +8,7 @@ import numpy as np
 
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing, Objective
+from poem.learning.names import LEARNERS
 from poem.optimizers import LBFGS, Optimizer
 
 MULTIPLIERS = tuple(10.0**power for power in range(-6, 1))  # the paper's c
@@ -105,18 +106,6 @@ class Learner:
             raise InputError(f"lam must be finite and not negative; found {self.lam!r}.")
         return [(float(value), None) for value in np.sort(values)]
 
-    def settings(self) -> dict[str, Any]:
-        """Return what defines the learner as plain data, for records."""
-        estimator = self.estimator
-        return {
-            "learner": self.name,
-            "estimator": None if estimator is None else estimator.name,
-            "clip": getattr(estimator, "clip", None),
-            "start": self.start,
-            "l2": self.l2,
-            "optimizer": self.optimizer.settings(),
-        }
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -140,6 +129,18 @@ class Recipe:
         """Return λ for a log with some λ*."""
         return self.lam if self.c is None else self.c * lam_star
 
+    def settings(self) -> dict[str, Any]:
+        """Return what a record shows of it, beside learner, start and λ, as plain data."""
+        learner, estimator = self.learner, self.learner.estimator
+        return {
+            "estimator": None if estimator is None else estimator.name,
+            "clip": getattr(estimator, "clip", None),
+            "l2": learner.l2,
+            "optimizer": learner.optimizer.settings(),
+            "pull": self.pull,
+            "sharpness": self.sharpness,
+        }
+
     @property
     def label(self) -> str:
         """What it is called in tables."""
@@ -160,12 +161,12 @@ QUICK = LBFGS(max_iterations=100)
 PULLS = (6e-5, 6e-4)
 
 NAMED = {
-    "ips": Learner("IPS", IPS(), lam=0.0),
-    "poem": Learner("POEM", IPS()),
-    "norm-poem": Learner("Norm-POEM", SNIPS()),
-    "direct": Learner("direct method", None, "direct", sharpness=(2.0, 4.0, 8.0, 16.0, 32.0)),
+    "ips": Learner(LEARNERS["ips"], IPS(), lam=0.0),
+    "poem": Learner(LEARNERS["poem"], IPS()),
+    "norm-poem": Learner(LEARNERS["norm-poem"], SNIPS()),
+    "direct": Learner(LEARNERS["direct"], None, "direct", sharpness=(2.0, 4.0, 8.0, 16.0, 32.0)),
     "dr": Learner(
-        "DR-CRM",
+        LEARNERS["dr"],
         DoublyRobust("auto"),
         "direct",
         sharpness=(8.0, 16.0),
@@ -173,15 +174,15 @@ NAMED = {
         pull=PULLS,
         optimizer=QUICK,
     ),
-    "ix": Learner("IX", ImplicitExploration(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
-    "ls": Learner("LS", LogSmoothing(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    "ix": Learner(LEARNERS["ix"], ImplicitExploration(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    "ls": Learner(LEARNERS["ls"], LogSmoothing(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
 }
 
 AUTO = (
     NAMED["direct"],
     NAMED["dr"],
-    Learner("POEM", IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
-    Learner("Norm-POEM", SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    Learner(LEARNERS["poem"], IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    Learner(LEARNERS["norm-poem"], SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
     Learner("logging policy, tilted", None, "tilted", sharpness=(0.5, 1.0, 2.0, 4.0)),
 )

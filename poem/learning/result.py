@@ -93,7 +93,7 @@ class Fit:
     @property
     def refitted(self) -> bool:
         """Whether the policy was learnt from more rows than the candidates of the table."""
-        return self.learnt is not None and bool(self.learnt.training["n_train"] != self.n_train)
+        return self.learnt is not None and self.learnt.record.n_train != self.n_train
 
     def __repr__(self) -> str:
         return str(self.sheet())
@@ -206,13 +206,16 @@ class Fit:
         if self.learnt is None:
             return self.policy
         found = None if self.certificate is None else self.certificate.to_dict()
-        record = {
-            "candidates": self.rows(),
-            "certificate_before_refit" if self.origin == "refitted" else "certificate": found,
-            "explanation": self.explain().splitlines(),
-            "log": digest(),
-        }
-        return replace(self.learnt, training={**self.learnt.training, **record})
+        refitted = self.origin == "refitted"
+        record = replace(
+            self.learnt.record,
+            log=digest(),
+            candidates=tuple(self.rows()),
+            certificate=None if refitted else found,
+            certificate_before_refit=found if refitted else None,
+            explanation=tuple(self.explain().splitlines()),
+        )
+        return replace(self.learnt, record=record)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the table as data that JSON can hold."""

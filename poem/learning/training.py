@@ -1,7 +1,7 @@
 """All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ from poem.models import (
 )
 from poem.objectives import Risk, imitation
 from poem.optimizers import Trace
-from poem.policies import Policy
+from poem.policies import Policy, Record, TraceRecord
 from poem.structures import Structure
 
 FOLDS = 2
@@ -188,9 +188,9 @@ class Training:
     # ---- one candidate ----------------------------------------------------------------------
 
     def policy(
-        self, recipe: Recipe, rng: np.random.Generator, on_step: OnStep, settings: dict[str, Any], threads: Threads
+        self, recipe: Recipe, rng: np.random.Generator, on_step: OnStep, record: Record, threads: Threads
     ) -> Policy:
-        """Follow a recipe; the policy's record says how it went."""
+        """Follow a recipe; the policy's record is ``record``, and says how it went."""
         learner, start = recipe.learner, self.start_of(recipe)
         risk = self._risk(recipe, start, threads)
         if learner.estimator is None:
@@ -198,26 +198,24 @@ class Training:
         else:
             trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
         ratio = risk.ratios(trace.weights)
-        record = {name: value for name, value in vars(trace).items() if name != "weights"}
-        record["mean_weight"] = float(ratio.mean())
-        record["clipped_share"] = float(risk.estimator.clipped(ratio).mean())
-        training = {
-            **settings,
-            **learner.settings(),
-            "lam": risk.lam,
-            "pull": recipe.pull,
-            "sharpness": recipe.sharpness,
-            "calibration": asdict(self.calibration),
-            "trace": record,
-            "n_train": len(self.log),
-        }
+        clipped = risk.estimator.clipped(ratio)
+        made = replace(
+            record,
+            learner=learner.name,
+            start=learner.start,
+            lam=risk.lam,
+            calibration=asdict(self.calibration),
+            trace=TraceRecord.of(trace, float(ratio.mean()), float(clipped.mean())),
+            n_train=len(self.log),
+            settings=record.settings | recipe.settings(),
+        )
         return Policy(
             self.structure,
             trace.weights,
             self.intercept,
             self.log.labels,
             self.log.feature_names,
-            training,
+            made,
             self.log.features,
         )
 

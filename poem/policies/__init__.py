@@ -17,12 +17,15 @@ from poem.policies.reading import (
     shortened,
     with_columns,
 )
+from poem.policies.record import Record, TraceRecord
 
 __all__ = [
     "NO_POLICY",
     "FlooredPolicy",
     "Judged",
     "Policy",
+    "Record",
+    "TraceRecord",
     "check_recipe",
     "columns_of",
     "constant_policy",

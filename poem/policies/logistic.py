@@ -8,6 +8,7 @@ from numpy.random import Generator
 from poem.compute import as_matrix
 from poem.errors import InputError, LogError
 from poem.policies.policy import Policy
+from poem.policies.record import Record
 from poem.structures import Unseen, Wanted, encoded
 
 TOL, MAX_ITER = 1e-5, 10_000
@@ -101,5 +102,5 @@ def _fitted(data: _Labelled, rows: Any, C: float, unseen: Unseen, tol: float = T
         raise InputError(f"unseen must be 'rate' or 'never'; found {unseen!r}.")
     codes, options = data.codes[rows], {"C": C, "tol": tol, "max_iter": max_iter}
     weights = data.structure.fit_labels(data.matrix[rows], codes, unseen, options)
-    training = {"made_by": "supervised", "C": C, "n_train": len(codes)}
-    return Policy(data.structure, weights, True, data.known, data.names, training)
+    record = Record(made_by="supervised", n_train=len(codes), settings={"C": C})
+    return Policy(data.structure, weights, True, data.known, data.names, record)

@@ -17,6 +17,7 @@ from poem.data.features import Features
 from poem.errors import InputError, MismatchError, PolicyFileError
 from poem.files import write_whole
 from poem.policies.floor import FlooredPolicy
+from poem.policies.record import Record
 from poem.structures import CERTAIN, Labels, Structure, structure_from_data
 
 FILE_VERSION, FLOORED_VERSION = 1, 2  # a floor must not be overlooked by a poem that does not know of it
@@ -36,8 +37,8 @@ class Policy:
     labels : tuple
         The classes, or the names of the label columns.
     feature_names : tuple of str, optional
-    training : dict
-        How the policy was made, as plain data; it is saved with it.
+    record : Record
+        How the policy was made; it is saved with it.
     features : Features, optional
         How raw columns become features; a data frame that is passed as X then holds raw columns.
     """
@@ -47,14 +48,15 @@ class Policy:
     intercept: bool
     labels: Labels
     feature_names: tuple[str, ...] | None = None
-    training: dict[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
     features: Features | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
         if not np.isfinite(self.weights).all():
             raise InputError("the weights of a policy must be finite; found NaN or infinity.")
-        object.__setattr__(self, "training", json.loads(json.dumps(self.training, default=_plain)))
+        if not isinstance(self.record, Record):
+            raise InputError(f"record must be a poem.Record; found {type(self.record).__name__}.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies of read-only arrays can be written to.
@@ -145,8 +147,8 @@ class Policy:
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
         if not isinstance(alpha, int | float | np.number) or not np.isfinite(alpha) or alpha < 0.0:
             raise InputError(f"alpha must be finite and not negative; found {alpha!r}.")
-        kept = {name: value for name, value in self.training.items() if name != "certificate"}  # it is another policy
-        return replace(self, weights=self.weights * alpha, training={**kept, "temperature": alpha})
+        record = replace(self.record, certificate=None, temperature=float(alpha))  # it is another policy
+        return replace(self, weights=self.weights * alpha, record=record)
 
     def with_floor(self, share: float = 0.01, other: "Policy | None" = None) -> FlooredPolicy:
         """Return the policy mixed with another one, uniform by default, so that every output stays possible.
@@ -154,7 +156,7 @@ class Policy:
         A ``share`` of its decisions is the other's: no ratio to its propensities can then exceed 1/share times
         that to the other's, and its own log stays usable. ``log_prob`` is exact.
         """
-        uniform = replace(self, weights=np.zeros_like(self.weights), training={"made_by": "with_floor"})
+        uniform = replace(self, weights=np.zeros_like(self.weights), record=Record(made_by="with_floor"))
         return FlooredPolicy(self, share, uniform if other is None else other)
 
     def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:
@@ -208,7 +210,7 @@ class Policy:
             "intercept": self.intercept,
             "labels": list(self.labels),
             "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "training": self.training,
+            "training": self.record.to_data(),
             "features": None if self.features is None else self.features.to_data(),
         }
         content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
@@ -219,7 +221,8 @@ def uniform_policy(log: BanditLog) -> Policy:
     """Return the policy that gives every output of a log's kind the same probability."""
     structure = log.structure
     weights = np.zeros((log.n_features + 1, structure.n_scores))
-    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "uniform_policy"}, log.features)
+    record = Record(made_by="uniform_policy")
+    return Policy(structure, weights, True, log.labels, log.feature_names, record, log.features)
 
 
 def constant_policy(log: BanditLog, y: Any) -> Policy:
@@ -229,7 +232,8 @@ def constant_policy(log: BanditLog, y: Any) -> Policy:
     structure.check(codes)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     weights[-1] = CERTAIN * structure.constant_scores(codes[0])
-    return Policy(structure, weights, True, log.labels, log.feature_names, {"made_by": "constant_policy"}, log.features)
+    record = Record(made_by="constant_policy")
+    return Policy(structure, weights, True, log.labels, log.feature_names, record, log.features)
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
@@ -273,15 +277,16 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         structure = structure_from_data(about["structure"], weights.shape[1])
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
         features = None if about.get("features") is None else Features.from_data(about["features"])
-        policy = Policy(structure, weights, about["intercept"], labels, names, about["training"], features)
+        record = Record.from_data(about["training"])
+        policy = Policy(structure, weights, about["intercept"], labels, names, record, features)
         _check_rebuilt(policy)
         return policy if about.get("floor") is None else _with_floor(policy, tensors["floor"], about["floor"])
-    except (KeyError, TypeError, ValueError, AttributeError, InputError, MismatchError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InputError, MismatchError) as error:
         raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
 
 
 def _with_floor(policy: Policy, weights: AnyArray, about: dict[str, Any]) -> FlooredPolicy:
-    other = replace(policy, weights=weights, intercept=about["intercept"], training={})
+    other = replace(policy, weights=weights, intercept=about["intercept"], record=Record())
     _check_rebuilt(other)
     return policy.with_floor(about["share"], other)
 
@@ -290,19 +295,12 @@ def _check_rebuilt(policy: Policy) -> None:
     """Raise ValueError or TypeError for content that save() never writes."""
     if len(set(policy.labels)) != len(policy.labels):
         raise ValueError("labels that are not distinct")
-    if not isinstance(policy.training, dict) or not isinstance(policy.intercept, bool):
-        raise ValueError("training or intercept of a wrong type")
+    if not isinstance(policy.intercept, bool):
+        raise ValueError("an intercept of a wrong type")
     if policy.n_features < 0 or (policy.feature_names is not None and len(policy.feature_names) != policy.n_features):
         raise ValueError(f"{policy.feature_names} for {policy.n_features} features")
     if policy.features is not None and policy.features.width != policy.n_features:
         raise ValueError(f"a recipe of {policy.features.width} features for {policy.n_features}")
-
-
-def _plain(value: Any) -> Any:
-    """Turn numpy's numbers into Python's for JSON."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"cannot save a {type(value).__name__}")
 
 
 def _blocks(length: int, k: int) -> Iterator[slice]:

@@ -28,7 +28,7 @@ def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | str) -> bool
     bool or None
         None if the policy does not say which log it was trained on.
     """
-    known = without_floor(policy).training.get("log")
+    known = without_floor(policy).record.log
     if known is None:
         return None
     return bool(known == (log if isinstance(log, str) else log.fingerprint()))

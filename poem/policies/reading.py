@@ -106,8 +106,8 @@ def shortened(text: object, width: int = SHOWN) -> str:
 
 def columns_of(policy: Policy | FlooredPolicy) -> Roles | None:
     """Return the columns of the log that a policy was learnt from, if its record says so."""
-    content = without_floor(policy).training.get("columns")
-    if not isinstance(content, dict):
+    content = without_floor(policy).record.columns
+    if content is None:
         return None
     try:
         return replace(roles_from(content), context=())
@@ -126,4 +126,4 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog) -> Policy:
     log : BanditLog
         All rows: a policy that was trained on a part of them must not be judged on any.
     """
-    return replace(policy, training={**policy.training, "columns": asdict(raw.roles), "log": log.fingerprint()})
+    return replace(policy, record=replace(policy.record, columns=asdict(raw.roles), log=log.fingerprint()))

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from poem.policies import Record
 from poem.report.wording import counted, significant
 
 
@@ -20,18 +21,17 @@ class Certified:
         return {"certified": "trust", "not certified": "none"}.get(self.label, "caution")
 
 
-def certified_line(training: dict[str, Any]) -> Certified:
-    """Return what a policy's record, which anybody may have written, says of its certificate."""
-    if isinstance(before := training.get("certificate_before_refit"), dict) and _holds(before):
+def certified_line(record: Record) -> Certified:
+    """Return what a policy's record says of its certificate, whose figures anybody may have written."""
+    if (before := record.certificate_before_refit) is not None and _holds(before):
         text = (
             f"Before it was learnt again from all rows, training certified {_gain(before)}. The policy itself is not."
         )
         return Certified("certified before refitting", text)
-    found = training.get("certificate")
-    if not isinstance(found, dict):
-        trained = bool(training.get("explanation"))
-        text = "It was trained without a certificate." if trained else "The policy has no record of a certificate."
-        return Certified("not certified", text)
+    found = record.certificate
+    if found is None:
+        known = "It was trained without" if record.explanation else "The policy has no record of"
+        return Certified("not certified", f"{known} a certificate.")
     if _holds(found):
         return Certified("certified", f"Training certified {_gain(found)}.")
     return Certified("not certified", f"{_why_not(found)}.")

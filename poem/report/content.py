@@ -142,7 +142,7 @@ def describe(
     ratio = np.exp(np.minimum(judged.log_prob - log.log_propensity, LARGEST_LOG_RATIO))
     line = evaluation["new", headline]
     decimals = _decimals(evaluation, line)
-    fingerprint = log.fingerprint()
+    fingerprint, record = log.fingerprint(), without_floor(policy).record
     seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
     case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
     with OneBlasThread():
@@ -166,17 +166,11 @@ def describe(
         weights=_weights(ratio, log, evaluation, outcome),
         calibration=_calibration(judged, log, model, outcome, threads),
         changes=changes,
-        certified=certified_line(_training(policy)),
-        explanation=tuple(map(str, _listed(policy, "explanation"))),
-        candidates=tuple(one for one in _listed(policy, "candidates") if isinstance(one, dict)),
+        certified=certified_line(record),
+        explanation=record.explanation,
+        candidates=record.candidates,
         facts=_facts(policy, log, evaluation, seed, seen, fingerprint),
     )
-
-
-def _listed(policy: Policy | FlooredPolicy, name: str) -> list[Any]:
-    """Return a list out of the policy's record, which anybody may have written."""
-    found = _training(policy).get(name)
-    return found if isinstance(found, list) else []
 
 
 def _check(policy: Any, log: Any, other: Any) -> None:
@@ -192,10 +186,6 @@ def _check(policy: Any, log: Any, other: Any) -> None:
             "the other policy has other features or outputs, and a page is made from one reading of the log. Compare "
             "them by poem evaluate --against, or train the new one with start= the other."
         )
-
-
-def _training(policy: AnyPolicy) -> dict[str, Any]:
-    return without_floor(policy).training
 
 
 def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
