@@ -424,6 +424,15 @@ def test_a_finished_fit_is_not_done_again(label_log, counted, tmp_path):
     assert second.policy.record == first.policy.record
 
 
+def test_a_candidate_whose_record_lacks_its_trace_is_made_again(label_log, counted, tmp_path):
+    first = poem.fit(label_log, lam=LAMS, optimizer=counted, checkpoint=tmp_path)
+    kept = poem.load_policy(tmp_path / "candidate-2.poem")
+    replace(kept, record=poem.Record()).save(tmp_path / "candidate-2.poem")
+    again = poem.fit(label_log, lam=LAMS, optimizer=counted, checkpoint=tmp_path)
+    assert Interrupted.calls == 5
+    assert weights_of(again) == weights_of(first)
+
+
 def test_no_temporary_files_stay_in_the_folder(label_log, counted, tmp_path):
     poem.fit(label_log, lam=LAMS, optimizer=counted, checkpoint=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [*(f"candidate-{i}.poem" for i in range(4)), "fit.json"]
