@@ -358,7 +358,7 @@ def test_a_fit_trains_and_judges_on_these_splits(by, monkeypatch):
         seen.extend(splits_of(*arguments, **options))
         return seen
 
-    monkeypatch.setattr(sys.modules["poem.learning.fitting"], "splits_of", spied)
+    monkeypatch.setattr(sys.modules["poem.learning.stages"], "splits_of", spied)
     found = poem.fit(log, learners=FEW, seed=4, certify=False)
     assert [len(split.train) + len(split.held) for split in seen] == [180] * 5
     assert found.n_train == found.chosen.policy.record.n_train == len(seen[0].train)

@@ -1,44 +1,22 @@
-"""From a log to a policy: hold out → calibrate → follow each learner's recipes → select → certify."""
+"""From a log to a policy: what users call."""
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import Certificate, known_logger
-from poem.compute import OneBlasThread, Threads, count_threads
+from poem.compute import OneBlasThread
 from poem.data import BanditLog
-from poem.errors import InputError
 from poem.estimators import Objective
-from poem.evaluation import LossBounds, as_losses, calibrate, check_learnable, check_varied
-from poem.learning.arguments import (
-    Split,
-    asked_for,
-    check_asked,
-    check_features,
-    check_kinds,
-    judge_of,
-    main_estimator,
-    splits_of,
-    weights_of,
-)
-from poem.learning.certification import certificate_of
-from poem.learning.checkpoint import Checkpoint, fingerprint
-from poem.learning.contest import Contest
-from poem.learning.held_out import Jury
+from poem.evaluation import LossBounds
 from poem.learning.options import Selection
-from poem.learning.plan import Plan, plan_of
-from poem.learning.portfolio import CAUTIOUS, LOGGING, MULTIPLIERS, Lam
-from poem.learning.result import Fit, Origin
-from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
-from poem.learning.training import Training
+from poem.learning.portfolio import MULTIPLIERS, Lam
+from poem.learning.result import Fit
+from poem.learning.stages import Stages, Wish
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
-from poem.policies import FlooredPolicy, Policy, Record, made_log
+from poem.policies import FlooredPolicy, Policy
 from poem.progress import Progress
 
 __all__ = ["MULTIPLIERS", "Fit", "Lam", "fit", "warm_up"]
@@ -115,152 +93,26 @@ def fit(
     checkpoint : path, optional
         A folder for finished candidates; a fit that was interrupted resumes from it.
     """
-    choice = Selection() if selection is None else selection
-    check_kinds(log, estimator, optimizer, l2, choice, seed, n_jobs)
-    check_learnable(log, choice.force)
-    validation, confidence = choice.validation, choice.confidence
-    structure = log.structure
-    check_features(log, fit_intercept)
-    begin = weights_of(start, "start", log, structure, fit_intercept)
-    logging = weights_of(logging_policy, "logging_policy", log, structure, fit_intercept)
-    chosen_learners, rule, own = asked_for(learners, estimator, lam, l2, optimizer, begin is not None, choice.select_by)
-    doubly_robust = isinstance(rule, str) and rule == "dr" and choice.guard and validation is not None
-    certifies = doubly_robust and certify
-    check_asked(certify, choice.refit, choice.imitate)
-    loss_bounds = as_losses(loss_bounds, log)
-    digest = cache(log.fingerprint)  # the log is read for it once, if at all
-    if certifies and isinstance(start, Policy) and start.record.log == digest():
-        raise InputError(
-            "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
-            "certify=False."
-        )
-    plan = plan_of(log, validation, seed, certifies)
-
-    splits = splits_of(plan.first, plan.validation, seed, by_unit=certifies or not own)
-    held_out = [split.held for split in splits if split.held is not None]
-    # Folds share the calibration of all that is learnt from; a single part to train on has its own, as in the paper.
-    source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *held_out)
-    if not certifies:
-        check_varied(source)
-    calibration = calibrate(source, main_estimator(chosen_learners), loss_bounds, *others, *plan.rest)
-    judge = judge_of(rule, calibration.clips)
-    recipes = [recipe for learner in chosen_learners for recipe in learner.recipes()]
-    if not held_out and len(recipes) > 1:
-        raise InputError(
-            "several candidates can be told apart on held-out rows only; pass a Selection with validation=0.25, "
-            "or ask for one candidate, such as lam=0."
-        )
-    recipes += LOGGING.recipes() if certifies else []
-    propensities = "estimated" if "estimated" in {part.propensities for part in (log, *held_out)} else "logged"
-    settings = {
-        "structure": repr(structure),
-        "loss_bounds": loss_bounds,
-        "fit_intercept": fit_intercept,
-        "seed": seed,
-    }
-    record = Record(propensities=propensities, settings=settings)  # what those of all candidates begin with
-    everything = {
-        **record.to_data(),
-        "validation": repr(validation),
-        "recipes": [repr(recipe) for recipe in recipes],
-        "choice": repr((rule, confidence, choice.guard, certify)),  # what is learnt afterwards depends on it
-    }
-    kept = Checkpoint(checkpoint, fingerprint(digest(), everything, (begin, logging)) if checkpoint else "")
-    again = not certifies and (len(splits) > 1 or (doubly_robust and isinstance(validation, str | float)))
-    threads = Threads(count_threads(n_jobs))
-    known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
-    whole = Training(
-        plan.first,
-        structure,
+    wish = Wish(
+        log,
+        learners,
+        estimator,
+        lam,
+        l2,
+        optimizer,
+        loss_bounds,
         fit_intercept,
-        calibration,
-        given=begin,
-        logging=logging,
-        known=known,
-        seed=seed,
-        threads=threads,
+        start,
+        logging_policy,
+        certify,
+        Selection() if selection is None else selection,
+        n_jobs,
+        seed,
+        checkpoint,
     )
-    policy: Policy | FlooredPolicy | None
-    certificate = None
-    with OneBlasThread(), _progress(progress, len(recipes) * len(splits) + (again or certifies)) as line:
-        if certifies and isinstance(learners, str) and learners == "auto" and whole.lacks_support:
-            more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
-            recipes = more + recipes
-            line.total += len(more) * len(splits)
-        jury = Jury(judge, calibration, certifies) if held_out else None
-        contest = Contest(whole, splits, jury, recipes, record, kept, seed)
-        candidates = contest.run(line)
-        after = len(recipes) * len(splits)
-
-        def learnt(training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0) -> Policy:
-            """Follow a recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
-            alone, place = [Split(training.log, None, None)], kept.beginning_at(after + number)
-            (final,) = Contest(training, alone, None, [candidate.recipe], record, place, seed).run(line)
-            if final.policy is None or set(final.problems) - set(candidate.problems):
-                return earlier or contest.first_policy(candidate, line)
-            return final.policy
-
-        if certifies:
-            chosen, certificate = _certified(candidates[:-1], plan, confidence, whole, learnt)
-            line.total -= certificate is None  # nothing was worth learning again
-            if certificate is not None and begin is not None:
-                conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
-                certificate = replace(certificate, conditions=conditions)
-            policy, origin = _to_return(certificate, logging_policy, choice.refit, choice.imitate)
-        else:
-            chosen, origin = choose_likely(candidates) if doubly_robust else choose(candidates, choice.guard), "learnt"
-            policy = learnt(whole, chosen) if again else chosen.policy
-        if origin in ("refitted", "imitation"):
-            line.total += 1
-            final = chosen if origin == "refitted" else candidates[-1]
-            policy = learnt(whole.part(log, True), final, policy if isinstance(policy, Policy) else None, 1)
-    result = Fit(
-        policy=policy,
-        chosen=chosen,
-        table=Table(candidates, chosen, confidence if certifies else None),
-        calibration=calibration,
-        n_train=len(splits[0].train),
-        n_validation=sum(len(held) for held in held_out),
-        logged=None if jury is None else jury.logged(),
-        n_rows=len(log),
-        folds=len(splits),
-        confidence=confidence if certifies else None,
-        certificate=certificate,
-        origin=origin,
-        imitation=candidates[-1] if certifies else None,
-        outcome=log.outcome,
-        propensities=propensities,
-        doubtful_logger=logging_policy is not None and made_log(logging_policy, log) is False,
-    )
-    return replace(result, policy=result.recorded(digest))
-
-
-def _certified(
-    candidates: Sequence[Candidate],
-    plan: Plan,
-    confidence: float,
-    whole: Training,
-    learnt: Callable[[Training, Candidate], Policy],
-) -> tuple[Candidate, Certificate | None]:
-    """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
-    found = choose_for_certificate(candidates, 1.0 - confidence, plan.most)
-    if found is None or found.forecast is None:
-        return min(candidates, key=rank), None
-    rows, fresh = plan.cut(found, 1.0 - confidence)
-    training = whole.part(rows, True)
-    policy = learnt(training, found)
-    return found, certificate_of(policy, training, fresh, found.forecast, confidence, plan)
-
-
-def _to_return(
-    certificate: Certificate | None, logging_policy: Policy | FlooredPolicy | None, refit: bool, imitate: bool
-) -> tuple[Policy | FlooredPolicy | None, Origin]:
-    """Return the policy that a fit ends with, as far as it is there, and what it is."""
-    if certificate is not None and certificate.certified:
-        return certificate.policy, "refitted" if refit else "certified"
-    if logging_policy is not None:
-        return logging_policy, "logging policy"
-    return None, "imitation" if imitate else "none"
+    stages = Stages(wish)
+    with OneBlasThread(), _progress(progress, stages.work) as line:
+        return stages.result(line)
 
 
 def _progress(wanted: bool | None, total: int) -> Progress:

@@ -238,7 +238,7 @@ def choose(candidates: Sequence[Candidate], guard: bool = True) -> Candidate:
         f"no candidate is free of problems; the best one is marked {reasons}. Do not deploy it without an A/B test; "
         "more data, another logging policy or other features may help.",
         DegenerateWarning,
-        stacklevel=3,
+        stacklevel=5,
     )
     return chosen
 
