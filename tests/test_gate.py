@@ -12,7 +12,7 @@ from poem.cli import main
 from poem.errors import InputError
 from poem.estimators.betting import Bets, Capital, log_capital, lower_bound
 
-BOUNDS = (-1.0, 0.0)
+BOUNDS = (0.0, 1.0)
 
 
 class Prefers:
@@ -68,7 +68,7 @@ def test_a_margin_asks_for_more():
 def test_the_scale_of_the_loss_does_not_matter():
     log = stream(2000, 2, 0.3)
     once = gate_after(log)
-    other = gate_after(log._with(loss=50.0 * log.loss + 7.0), loss_bounds=(-43.0, 7.0))
+    other = gate_after(log._with(loss=50.0 * log.loss + 7.0), loss_bounds=(-7.0, 43.0))
     assert other.decided_at == once.decided_at
     for name in ("gain", "lower", "upper"):
         assert getattr(other, name) == pytest.approx(50.0 * getattr(once, name), rel=1e-6)
@@ -192,7 +192,7 @@ def test_a_refused_chunk_changes_nothing():
     gate = gate_after(good)
     before = gate.look()
     bad = good._with(loss=np.where(np.arange(500) == 17, 2.5, good.loss), time=good.time + 500.0)
-    with pytest.raises(InputError, match=r"within loss_bounds \(-1, 0\); row 517 has 2.5. Nothing was added"):
+    with pytest.raises(InputError, match=r"within loss_bounds \(0, 1\); row 517 has -2.5. Nothing was added"):
         gate.update(bad)
     with pytest.raises(InputError, match=r"rows must come in time order; row 500 is earlier .* Sort the log by time"):
         gate.update(good)
@@ -257,7 +257,7 @@ def test_watch_sorts_by_time_and_looks_as_often_as_asked(tmp_path, policy, capsy
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--loss-bounds", "0.2,1"], "losses must be within loss_bounds (-1, -0.2); row"),
+        (["--loss-bounds", "0.2,1"], "rewards must be within loss_bounds (0.2, 1); row"),
         (["--loss-bounds", "0,1", "--propensity", "estimate"], "the answer rests on logged propensities"),
         (["--loss-bounds", "0,1", "--margin", "3"], "smaller than the range of the loss, 1; found 3"),
     ],

@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from easy_logs import BRIEF
 from refusals import refuses
+from safetensors import safe_open
 
 import poem
 from poem.cli import main
@@ -202,3 +204,50 @@ def test_a_file_with_sets_of_several_sizes_is_refused(files):
     bad.write_text("\n".join([*lines[:4], json.dumps(row | {"output": ["hat"]}), *lines[5:]]) + "\n")
     with refuses(ReadError, "bad.jsonl", "row 4 has 1"):
         poem.read_log(bad, structure="subset")
+
+
+# ---- files of other versions ----------------------------------------------------------------------
+
+
+def test_a_later_structure_raises_the_version_of_files_and_others_do_not(log, tmp_path):
+    def versions(one):
+        poem.write_log(one, tmp_path / "log.parquet")
+        notes = json.loads(pq.read_schema(tmp_path / "log.parquet").metadata[b"poem"])
+        with safe_open(poem.uniform_policy(one).save(tmp_path / "policy.poem"), framework="numpy") as file:
+            policy = json.loads(file.metadata()["poem"])
+        return notes["version"], "structure" in notes, policy["version"], policy["structure"]
+
+    plain = poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity)
+    assert versions(plain) == (1, False, 1, "multilabel")
+    assert versions(log) == (2, True, 3, {"name": "subset", "size": 2})
+
+
+def test_the_fingerprint_of_a_plain_log_does_not_know_of_structures(log):
+    plain = poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity)
+    said = poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity, structure=poem.MultiLabel(6))
+    assert plain.fingerprint() == said.fingerprint() != plain._with(structure=SPACE).fingerprint()
+
+
+def test_sizes_are_whole_numbers(log, tmp_path):
+    given = poem.BanditLog(
+        log.X, log.y, loss=log.loss, log_propensity=log.log_propensity, structure=poem.Subset(6, log.y.sum(axis=1)[0])
+    )
+    poem.write_log(given, tmp_path / "log.parquet")
+    assert poem.read_log(tmp_path / "log.parquet").structure == SPACE
+    for wrong in (2.0, 2.5, True, "2"):
+        with refuses(InputError, "size must be a whole number", repr(wrong)):
+            poem.Subset(6, wrong)
+
+
+def test_an_item_that_stands_twice_is_refused():
+    table = pd.DataFrame(
+        {"x": [1.0, 2.0], "output": [["a", "b"], ["a", "a"]], "loss": [0, 1], "propensity": [0.5, 0.5]}
+    )
+    with refuses(ReadError, "twice in the list of row 1"):
+        poem.read_log(table, structure="subset(2)")
+
+
+def test_the_commonest_size_is_taken():
+    y = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1]])
+    with refuses(LogError, "exactly 2 of 3 items", "row 0 has 3 (1 such rows)"):
+        poem.BanditLog(np.zeros((3, 1)), y, loss=[0, 1, 1], propensity=[0.5] * 3, structure="subset")

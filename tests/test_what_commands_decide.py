@@ -211,7 +211,7 @@ def test_a_log_is_watched_in_time_order(learnt):
     assert len(found.looks) == 10
     assert found.looks[-1].rows == 600
     assert [look.rows for look in poem.watch(policy, later, loss_bounds=(0, 1), every=250).looks] == [250, 500, 600]
-    ordered = poem.Gate(policy, loss_bounds=(-1, 0))
+    ordered = poem.Gate(policy, loss_bounds=(0, 1))
     ordered.update(in_time_order(later))
     assert ordered.lower == found.gate.lower
     assert found.to_dict()["text"] == found.explain() == str(found).splitlines()[-1]

@@ -89,6 +89,10 @@ def main() -> None:
         parser.error("--logs and --jobs must be at least 1, --first-seed at least 0")
     if asked.out is not None and not asked.out.absolute().parent.is_dir():
         parser.error(f"--out: {asked.out.parent} is not a folder")
+    sizes = {name: WORLDS[name].sizes for name in asked.world}
+    for n in asked.rows or ():
+        if not any(n in has for has in sizes.values()):
+            parser.error(f"--rows {n}: none of these worlds has this size; they have {sizes}")
     print(HEADER, flush=True)
     seeds = range(asked.first_seed, asked.first_seed + asked.logs)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # read by the processes when they start

@@ -201,11 +201,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def loss_bounds_of(options: argparse.Namespace, log: "BanditLog") -> Any:
-    """Return what a loss can be; on the command line bounds are of what the log has."""
-    from poem.evaluation import bounds_of_losses
-
-    return "auto" if options.loss_bounds is None else bounds_of_losses(options.loss_bounds, log)
+def loss_bounds_of(options: argparse.Namespace) -> Any:
+    """Return what a loss, or a reward, can be."""
+    return "auto" if options.loss_bounds is None else options.loss_bounds
 
 
 def named_columns(options: argparse.Namespace) -> "Columns":

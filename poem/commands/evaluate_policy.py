@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             interval=options.interval,
             level=options.level,
             against="logged" if options.against is None else "other",
-            loss_bounds=loss_bounds_of(options, log),
+            loss_bounds=loss_bounds_of(options),
             n_jobs=options.jobs,
             seed=options.seed,
         )

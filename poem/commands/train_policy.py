@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         train,
         learners=options.learner,
         selection=selection,
-        loss_bounds=loss_bounds_of(options, log),
+        loss_bounds=loss_bounds_of(options),
         certify=not options.no_certificate,
         start=start,
         logging_policy=start if start is not None and made_log(start, log) else None,

@@ -20,4 +20,4 @@ def as_typed(message: object, parser: argparse.ArgumentParser) -> str:
         text = text.replace(phrase, typed)
     for name, option in [*options.items(), *((name, at) for name, at in RENAMED.items() if at in options.values())]:
         text = re.sub(rf"(?<![\w.-]){name}=(True\b|(?![\w'\"(\[-]))", option, text)
-    return text
+    return re.sub(r"(--[a-z-]+) \(\1\)", r"\1", text)  # a message that gave both names

@@ -14,13 +14,14 @@ def digest_of(log: "BanditLog") -> str:
     X = log.X
     about = (
         log.labels,
-        log.structure,
         log.feature_names,
         log.outcome,
         log.propensities,
         None if log.group is None else log.group.tolist(),
     )
     digest = hashlib.sha256(repr(about).encode())
+    if not log.structure.inferred:
+        digest.update(repr(log.structure).encode())
     parts = [X.data, X.indices, X.indptr] if is_sparse(X) else [X]
     more = [array for array in (log.time,) if array is not None]
     if log.logger is not None:

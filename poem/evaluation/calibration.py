@@ -11,6 +11,7 @@ from poem.errors import InputError, LearningError
 from poem.estimators import Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
 
+PLURAL = {"loss": "losses", "reward": "rewards"}
 LossBounds = tuple[float, float] | Literal["auto"]
 ClipRule = Literal["given", "P90/P10", "1/P10", "max/min", "none"]
 E = TypeVar("E", bound=Estimator)
@@ -142,7 +143,7 @@ def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]
     if found[0] < low or found[1] > high:
         raise InputError(
             f"loss_bounds are ({low:g}, {high:g}), but the log's losses go from {found[0]:g} to {found[1]:g}. "
-            "Pass bounds that hold for every possible loss (a reward counts as its negative)."
+            "Pass bounds that hold for every possible loss."
         )
     return low, high
 
@@ -158,20 +159,16 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     return low, high
 
 
-def bounds_of_losses(bounds: tuple[float, float], log: BanditLog) -> tuple[float, float]:
-    """Return the bounds of losses, given those of what the log has: losses or rewards."""
-    low, high = checked_bounds(bounds)
-    return (0.0 - high, 0.0 - low) if log.outcome == "reward" else (low, high)
-
-
 def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
-    """Return the bounds of losses; in a log of rewards, bounds that hold for the rewards only are turned."""
-    if log.outcome == "loss" or isinstance(loss_bounds, str):
-        return loss_bounds
-    try:
-        low, high = (float(bound) for bound in loss_bounds)
-    except (TypeError, ValueError):
-        return loss_bounds
-    least, most = float(log.loss.min()), float(log.loss.max())
-    turned = not low <= least <= most <= high and low <= -most <= -least <= high
-    return (0.0 - high, 0.0 - low) if turned else loss_bounds
+    """Return the bounds of losses, given those of what the log has: losses or rewards."""
+    if isinstance(loss_bounds, str) and loss_bounds == "auto":
+        return "auto"
+    low, high = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
+    sign = -1.0 if log.outcome == "reward" else 1.0
+    least, most = sorted((sign * float(log.loss.min()), sign * float(log.loss.max())))
+    if not low <= least <= most <= high:
+        raise InputError(
+            f"loss_bounds are ({low:g}, {high:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to {most:g}. "
+            f"Pass bounds that hold for every possible {log.outcome}."
+        )
+    return (low, high) if log.outcome == "loss" else (0.0 - high, 0.0 - low)

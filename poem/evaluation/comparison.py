@@ -26,7 +26,7 @@ from poem.estimators import (
     Weighted,
     check_level,
 )
-from poem.evaluation.calibration import Clips, LossBounds, loss_range
+from poem.evaluation.calibration import Clips, LossBounds, as_losses, loss_range
 from poem.evaluation.estimated_propensities import PropensityFit, balanced
 from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
@@ -127,7 +127,8 @@ def evaluate(
         What :func:`poem.estimate_propensities` made of this log: every policy is judged by it as well, in lines of
         its own, so that both answers stand side by side.
     loss_bounds : (lowest, highest) or "auto"
-        What a loss can be. ``"auto"`` takes the extremes of the log; bounds for any n hold for losses within them.
+        What a loss can be, or a reward in a log of rewards. ``"auto"`` takes the extremes of the log; bounds for any n
+        hold for losses within them.
     resampling : Resampling, optional
         Folds of the loss model and replicates of the bootstrap: ``poem.Resampling(folds=5, replicates=200)``.
     n_jobs, seed
@@ -160,7 +161,7 @@ def evaluate(
         several = int(log.units().max()) > 0  # one unit alone cannot be left out of a model
         usable = model is not None and several and any(policy.has_marginals for policy in judged)
         wanted = any(estimator.needs_model for estimator in chosen.values())
-        bounds = loss_range(log.loss, loss_bounds)
+        bounds = loss_range(log.loss, as_losses(loss_bounds, log))
         fitted = model_for(log, model, draws.folds, bounds, seed, threads) if usable and wanted else None
         options = Options(threads, interval, level, draws.replicates, seed, bounds)
         found = evaluated(judged, whole, fitted, chosen, against, options)

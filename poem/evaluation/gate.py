@@ -9,7 +9,7 @@ from poem.arrays import FloatArray, frozen
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import LARGEST_LOG_RATIO, Bets, Capital, check_level, lower_bound
-from poem.evaluation.calibration import checked_bounds
+from poem.evaluation.calibration import PLURAL, checked_bounds
 from poem.policies import NO_POLICY, judge_one
 
 Answer = Literal["ship", "keep running", "stop"]
@@ -40,7 +40,7 @@ class Gate:
     policy : policy or object with ``predict_proba(X)``
         Fixed before the first row: it must not be trained on these rows.
     loss_bounds : (lowest, highest)
-        What a loss can be. A reward counts as its negative.
+        What a loss can be, or a reward if the logs hold rewards.
     confidence : float
     margin : float
         The gain to decide on: "ship" if the gain is above it, "stop" if it is below. In units of the loss.
@@ -119,17 +119,17 @@ class Gate:
     # ---- checks ---------------------------------------------------------------------------
 
     def _checked_rewards(self, log: BanditLog) -> FloatArray:
-        """Return losses as rewards from 0 to 1."""
-        outside = np.flatnonzero((log.loss < self.low) | (log.loss > self.high))
+        """Return losses, or rewards, as rewards from 0 to 1."""
+        seen: FloatArray = log.loss if log.outcome == "loss" else 0.0 - log.loss
+        outside = np.flatnonzero((seen < self.low) | (seen > self.high))
         if len(outside):
             row = int(outside[0])
             raise InputError(
-                f"losses must be within loss_bounds ({self.low:g}, {self.high:g}); row {self.rows + row} has "
-                f"{log.loss[row]:g}. Nothing was added. Start again with bounds that hold for every possible loss "
-                "(a reward counts as its negative), or cap the loss."
+                f"{PLURAL[log.outcome]} must be within loss_bounds ({self.low:g}, {self.high:g}); row "
+                f"{self.rows + row} has {seen[row]:g}. Nothing was added. Start again with bounds that hold for "
+                f"every possible {log.outcome}, or cap it."
             )
-        reward: FloatArray = (self.high - log.loss) / self.span
-        return reward
+        return np.asarray((self.high - seen if log.outcome == "loss" else seen - self.low) / self.span)
 
     def _ratios(self, log: BanditLog) -> FloatArray:
         log.need_propensities()

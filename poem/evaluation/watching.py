@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from poem.data import BanditLog
-from poem.evaluation.calibration import bounds_of_losses
 from poem.evaluation.gate import Answer, Gate, Look
 from poem.text import Grid, Sheet
 
@@ -96,7 +95,7 @@ def watch(
     every : int, optional
         Look every so many rows; by default ten times, at rows that grow by a constant factor.
     """
-    gate = Gate(policy, loss_bounds=bounds_of_losses(loss_bounds, log), confidence=confidence, margin=margin)
+    gate = Gate(policy, loss_bounds=loss_bounds, confidence=confidence, margin=margin)
     return Watch(gate, _looks(gate, in_time_order(log), every))
 
 

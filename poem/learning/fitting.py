@@ -11,7 +11,7 @@ from poem.compute import OneBlasThread
 from poem.data import BanditLog
 from poem.estimators import Objective
 from poem.evaluation import LossBounds
-from poem.learning.options import Selection
+from poem.learning.options import Selection, checked_selection
 from poem.learning.portfolio import MULTIPLIERS, Lam
 from poem.learning.result import Fit
 from poem.learning.stages import Stages, Wish
@@ -105,7 +105,7 @@ def fit(
         start,
         logging_policy,
         certify,
-        Selection() if selection is None else selection,
+        checked_selection(selection),
         n_jobs,
         seed,
         checkpoint,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from poem.errors import InputError
 from poem.estimators import Estimator
 from poem.learning.arguments import Validation
 
@@ -42,3 +43,15 @@ class Selection:
     imitate: bool = False
     guard: bool = True
     force: bool = False
+
+
+def checked_selection(selection: Selection | None) -> Selection:
+    """Return what was given, or the default; raise for anything else."""
+    if selection is None:
+        return Selection()
+    if not isinstance(selection, Selection):
+        raise InputError(f"selection must be such as poem.Selection(validation=0.25); found {selection!r}.")
+    for name in ("refit", "imitate", "guard", "force"):
+        if not isinstance(getattr(selection, name), bool):
+            raise InputError(f"{name} must be True or False; found {getattr(selection, name)!r}.")
+    return selection

@@ -15,6 +15,7 @@ import numpy as np
 from poem.arrays import BoolArray, FloatArray, IntArray, frozen
 from poem.compute import Design, Threads
 from poem.data import Layout, Piece, Shard
+from poem.structures import MultiClass
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class ContextLosses:
         by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
         own = by_model[np.arange(len(scores)), fold]
         if self._truth:  # a wrong class has the highest loss, which is 0 here, and the right one −1
-            own = -self.layout.structure.marginals(own)
+            own = -MultiClass(self._columns).marginals(own)
             own[:, -1] = 0.0
         else:
             own[:, -1] += self._offsets[fold]

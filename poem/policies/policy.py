@@ -20,7 +20,8 @@ from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
 from poem.structures import CERTAIN, Labels, Structure, structure_from_data
 
-FILE_VERSION, FLOORED_VERSION = 1, 2  # a floor must not be overlooked by a poem that does not know of it
+# A floor, and a structure that came later, must not be overlooked by a poem that does not know of it.
+FILE_VERSION, FLOORED_VERSION, NEWER_VERSION = 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +205,7 @@ class Policy:
             about_floor = {"share": float(floor.share), "intercept": floor.other.intercept}
         about = {
             "format": "poem.policy",
-            "version": FILE_VERSION if floor is None else FLOORED_VERSION,
+            "version": self._file_version(floor is not None),
             "floor": about_floor,
             "structure": self.structure.to_data(),
             "intercept": self.intercept,
@@ -215,6 +216,11 @@ class Policy:
         }
         content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
         return write_whole(Path(path), content)
+
+    def _file_version(self, floored: bool) -> int:
+        if not self.structure.inferred:
+            return NEWER_VERSION
+        return FLOORED_VERSION if floored else FILE_VERSION
 
 
 def uniform_policy(log: BanditLog) -> Policy:
@@ -264,17 +270,17 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         raise PolicyFileError(
             f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
         ) from error
-    if version > FLOORED_VERSION:
+    if version > NEWER_VERSION:
         raise PolicyFileError(
-            f"{path!r} has format version {version}; this poem reads up to {FLOORED_VERSION}. Upgrade poem."
+            f"{path!r} has format version {version}; this poem reads up to {NEWER_VERSION}. Upgrade poem."
         )
     try:
         weights, labels = tensors["weights"], tuple(about["labels"])
         if weights.dtype.kind != "f":
             raise ValueError(f"weights of {weights.dtype}")
-        if weights.ndim != 2 or len(labels) != weights.shape[1]:
+        structure = structure_from_data(about["structure"], len(labels))
+        if weights.ndim != 2 or structure.n_scores != weights.shape[1]:
             raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
-        structure = structure_from_data(about["structure"], weights.shape[1])
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
         features = None if about.get("features") is None else Features.from_data(about["features"])
         record = Record.from_data(about["training"])

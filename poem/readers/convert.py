@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from poem.data import BanditLog
 from poem.readers.checked import log_of
+from poem.readers.notes import noted_structure
 from poem.readers.raw import RawLog
 from poem.readers.read import write_log
 
@@ -26,5 +27,5 @@ def convert_log(raw: RawLog, path: str | os.PathLike[str], *, missing: bool = Fa
     """
     log = log_of(raw, missing=missing)
     about = replace(raw.about, missing=missing or raw.about.missing)
-    write_log(replace(raw, about=about, structure=log.structure.to_data()), path)
+    write_log(replace(raw, about=about, structure=noted_structure(log)), path)
     return log

@@ -4,13 +4,15 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
+from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import ReadError
 from poem.readers.columns import UNITS, Roles
 from poem.readers.raw import About, RawLog
 from poem.structures import Labels, structure_from_data
 
-KEY, VERSION = b"poem", 1
+KEY = b"poem"
+PLAIN_VERSION, VERSION = 1, 2  # a structure that came later must not be overlooked by a poem that does not know of it
 
 
 def with_notes(raw: RawLog) -> RawLog:
@@ -86,15 +88,20 @@ def _about(content: dict[str, Any]) -> About:
     )
 
 
+def noted_structure(log: BanditLog) -> Any:
+    """Return what a file says of a log's structure: nothing, if it would be taken for it anyway."""
+    return None if log.structure.inferred else log.structure.to_data()
+
+
 def notes_of(raw: RawLog) -> dict[bytes, bytes]:
     """Return the notes on a log, for its table's metadata."""
     about = raw.about
     content = {
         "format": "poem.log",
-        "version": VERSION,
+        "version": PLAIN_VERSION if raw.structure is None else VERSION,
         "roles": asdict(raw.roles),
         "labels": None if raw.labels is None else list(raw.labels),
-        "structure": raw.structure,
+        **({} if raw.structure is None else {"structure": raw.structure}),
         "features": None if raw.features is None else raw.features.to_data(),
         "about": {
             "encoded": about.encoded,

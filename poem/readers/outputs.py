@@ -10,36 +10,42 @@ from poem.errors import LogError, ReadError
 from poem.files import Column, coded, flattened, is_category, is_list, is_number, is_text, lengths
 from poem.readers.raw import RawLog, named_error
 from poem.readers.values import check_exact, numbers_in
-from poem.structures import Coded, Labels, Structure, Wanted, encoded, structure_from_data
+from poem.structures import Coded, Labels, MultiLabel, Structure, Wanted, encoded, kind_of, structure_from_data
 
 MOST_CELLS = 1 << 32  # rows × labels
 
 
 def coded_outputs(raw: RawLog, structure: Wanted = None) -> tuple[Coded, Structure]:
     """Return the outputs and what they are: as wanted, else as the file says, else as they look."""
-    codes, labels = outputs_of(raw, raw.labels)
+    wanted = raw.structure if structure is None else structure
+    codes, labels = outputs_of(raw, raw.labels, _list_kind(wanted))
     doubled = [label for label, count in Counter(labels).items() if count > 1]
     if doubled:
         raise ReadError(
             f"{raw.origin.name}: different labels are needed; found {doubled[0]!r} twice. Name each output once."
         )
-    if structure is None:
-        noted = isinstance(raw.structure, dict)
-        structure = structure_from_data(raw.structure, len(labels)) if noted else raw.structure
     try:
-        return Coded(codes, labels), encoded(Coded(codes, labels), wanted=structure)[2]
+        given = structure_from_data(wanted, len(labels)) if isinstance(wanted, dict) else wanted
+        return Coded(codes, labels), encoded(Coded(codes, labels), wanted=given)[2]
     except LogError as error:
         raise named_error(raw, error) from error
 
 
-def outputs_of(raw: RawLog, labels: Labels | None) -> tuple[AnyArray, Labels]:
+def _list_kind(wanted: Any) -> type[Structure]:
+    """Return the kind of output that lists hold: sets, if nothing else is wanted."""
+    if wanted is None:
+        return MultiLabel
+    return kind_of(None, wanted["name"] if isinstance(wanted, dict) else wanted)[0]
+
+
+def outputs_of(raw: RawLog, labels: Labels | None, lists: type[Structure] = MultiLabel) -> tuple[AnyArray, Labels]:
     """Return ``(codes, labels)``: (n,) positions in the labels, or (n, q) of 0/1 for label sets."""
     names = raw.roles.output
     if len(names) > 1:
         return _columns_of_labels(raw, labels)
     column = raw.table.column(names[0])
     if is_list(column.type):
-        return _lists_of_labels(raw, names[0], labels)
+        return _lists_of_labels(raw, names[0], labels, lists)
     codes, values = _distinct(raw, column, names[0])
     if np.any(codes < 0):
         row = int(np.flatnonzero(codes < 0)[0])
@@ -80,7 +86,7 @@ def _numbered(raw: RawLog, values: list[Any], labels: Labels | None, row_of: Any
     return number, known
 
 
-def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None) -> tuple[AnyArray, Labels]:
+def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None, kind: type[Structure]) -> tuple[AnyArray, Labels]:
     column = raw.table.column(name)
     counts = lengths(column)
     codes, values = _distinct(raw, flattened(column), name)
@@ -100,9 +106,10 @@ def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None) -> tuple[Any
             f"{raw.origin.name}, column {name!r} has {len(known):,} different labels in {len(counts):,} rows, more "
             "than fit in memory. Name a column of label sets."
         )
-    matrix = np.zeros((len(counts), len(known)), dtype=np.uint8)
-    matrix[row, number[codes]] = 1
-    return matrix, known
+    try:
+        return kind.from_lists(row, number[codes], (len(counts), len(known))), known
+    except LogError as error:
+        raise named_error(raw, error) from error
 
 
 def _vectors_of_labels(

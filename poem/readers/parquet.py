@@ -13,7 +13,7 @@ from poem.errors import InputError, ReadError
 from poem.files import Column, Table, compression_of, content_of, whole_file
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
-from poem.readers.notes import notes_of
+from poem.readers.notes import noted_structure, notes_of
 from poem.readers.raw import About, Origin, RawLog
 
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
@@ -81,7 +81,7 @@ def raw_of(log: BanditLog) -> RawLog:
     estimated, missing = log.propensities == "estimated", log.propensities == "missing"
     about = About(True, estimated, missing, log.feature_names, log.features)
     table = pa.table(columns | context)
-    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about, log.structure.to_data())
+    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about, noted_structure(log))
 
 
 def _first_rows(log: BanditLog) -> AnyArray | None:

@@ -2,7 +2,7 @@
 
 from poem.structures.base import Structure
 from poem.structures.fit_labels import CERTAIN, Unseen
-from poem.structures.kinds import KINDS, Wanted, encoded, structure_from_data
+from poem.structures.kinds import KINDS, Wanted, encoded, kind_of, structure_from_data
 from poem.structures.labels import Coded, Labels
 from poem.structures.multiclass import MultiClass
 from poem.structures.multilabel import MultiLabel
@@ -20,5 +20,6 @@ __all__ = [
     "Unseen",
     "Wanted",
     "encoded",
+    "kind_of",
     "structure_from_data",
 ]

@@ -26,6 +26,7 @@ class Structure(ABC):
 
     name: ClassVar[str]
     lists_outputs: ClassVar[bool] = False  # each score column is one output: marginals are the whole distribution
+    inferred: ClassVar[bool] = False  # outputs that look like it are taken for it, without a word
     shared_scores: ClassVar[bool] = False  # a number added to all scores of a context changes nothing
 
     # ---- what users call y ------------------------------------------------------------------
@@ -47,6 +48,16 @@ class Structure(ABC):
     @abstractmethod
     def check(self, codes: AnyArray) -> None:
         """Raise LogError for codes that are not in the space."""
+
+    @classmethod
+    def from_lists(cls, row: IntArray, item: IntArray, shape: tuple[int, int]) -> AnyArray:
+        """Return the codes of lists, as files hold them: ``item`` is a label's position, ``row`` whose list it is in.
+
+        ``shape`` is the number of rows and of labels. By default lists are sets, (n, q) of 0/1.
+        """
+        matrix = np.zeros(shape, dtype=np.uint8)
+        matrix[row, item] = 1
+        return matrix
 
     @abstractmethod
     def to_arrow(self, codes: AnyArray, labels: Any) -> Any:
@@ -82,9 +93,10 @@ class Structure(ABC):
     def phrase(self, code: Any, labels: Labels) -> str:
         """Return one output in words."""
 
-    def to_data(self) -> dict[str, Any]:
+    def to_data(self) -> Any:
         """Return plain data for :func:`structure_from_data`, without the number of scores."""
-        return {"name": self.name, **{size: getattr(self, size) for size in self.sizes()}}
+        sizes = {size: getattr(self, size) for size in self.sizes()}
+        return {"name": self.name, **sizes} if sizes else self.name
 
     @classmethod
     def sizes(cls) -> list[str]:
@@ -97,6 +109,11 @@ class Structure(ABC):
         """The number of outputs, which may be huge."""
 
     # ---- scores -----------------------------------------------------------------------------
+
+    @property
+    def n_names(self) -> int:
+        """The number of labels that name outputs or their parts: one per score, unless a structure says otherwise."""
+        return self.n_scores
 
     @property
     @abstractmethod

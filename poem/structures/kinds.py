@@ -27,17 +27,18 @@ def encoded(
     ``wanted`` is a structure, its class, or its name, such as ``"subset"`` or ``"subset(3)"``. If it is None, a vector
     holds classes and a matrix holds yes/no labels. Pass ``inside=False`` for true outputs outside the space.
     """
-    kind, sizes = _kind_of(y, wanted)
+    kind, sizes = kind_of(y, wanted)
     codes, known = y if isinstance(y, Coded) else kind.encode(y, labels)
     structure = wanted if isinstance(wanted, Structure) else kind.of(codes, known, **sizes)
-    if len(known) != structure.n_scores:
+    if len(known) != structure.n_names:
         raise LogError(f"structure is {structure}, but y has {len(known)} labels. Pass labels= for all of them.")
     if inside:
         structure.check(codes)
     return codes, known, structure
 
 
-def _kind_of(y: Any, wanted: Wanted) -> tuple[type[Structure], dict[str, int]]:
+def kind_of(y: Any, wanted: Wanted) -> tuple[type[Structure], dict[str, int]]:
+    """Return the class of the structure that is wanted, or that y looks like, and the numbers that were given."""
     if isinstance(wanted, Structure):
         return type(wanted), {}
     if isinstance(wanted, type) and issubclass(wanted, Structure):
@@ -69,11 +70,11 @@ def _named(text: str) -> tuple[type[Structure], dict[str, int]]:
     return kind, {sizes[0]: int(match[2])}
 
 
-def structure_from_data(data: Any, n_scores: int) -> Structure:
+def structure_from_data(data: Any, n_names: int) -> Structure:
     """Rebuild a structure from a file: from the data of :meth:`Structure.to_data`, or from its name alone."""
     sizes = dict(data) if isinstance(data, dict) else {"name": data}
     name = sizes.pop("name", None)
     if name not in KINDS:
         raise PolicyFileError(f"unknown output structure {name!r}; this version of poem knows {sorted(KINDS)}.")
     structure: Any = KINDS[name]
-    return structure(n_scores, **sizes)  # type: ignore[no-any-return]
+    return structure(n_names, **sizes)  # type: ignore[no-any-return]

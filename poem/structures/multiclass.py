@@ -20,6 +20,7 @@ class MultiClass(Structure):
 
     n_classes: int
     name: ClassVar[str] = "multiclass"
+    inferred: ClassVar[bool] = True
     lists_outputs: ClassVar[bool] = True
     shared_scores: ClassVar[bool] = True
 

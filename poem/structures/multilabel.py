@@ -21,6 +21,7 @@ class MultiLabel(Sets):
 
     n_labels: int
     name: ClassVar[str] = "multilabel"
+    inferred: ClassVar[bool] = True
 
     @classmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "MultiLabel":

@@ -9,6 +9,7 @@ nor vanish.
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,14 +37,29 @@ class Subset(Sets):
     shared_scores: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        for name in ("n_items", "size"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise InputError(f"{name} must be a whole number; found {value!r}.")
+            object.__setattr__(self, name, index(value))
         if not 1 <= self.size <= self.n_items:
             raise InputError(f"a subset has 1 to {self.n_items} of {self.n_items} items; found size {self.size}.")
 
     @classmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "Subset":
-        """Return the structure of sets; the size defaults to that of the first set."""
-        first = int(codes[0].sum()) if len(codes) else 0
-        return cls(len(labels), **({"size": first} | sizes))
+        """Return the structure of sets; the size defaults to the commonest one."""
+        if codes.ndim != 2:
+            raise LogError("a subset is a list of items, or several 0/1 columns; here each row has a single value.")
+        common = int(np.bincount(codes.sum(axis=1, dtype=np.int64), minlength=2)[1:].argmax()) + 1
+        return cls(len(labels), **({"size": common} | sizes))
+
+    @classmethod
+    def from_lists(cls, row: IntArray, item: IntArray, shape: tuple[int, int]) -> AnyArray:
+        counts = np.bincount(row * shape[1] + item, minlength=1)
+        if counts.max() > 1:
+            twice = int(counts.argmax()) // shape[1]
+            raise LogError(f"an item stands twice in the list of row {twice}; a subset has each item once at the most.")
+        return super().from_lists(row, item, shape)
 
     @property
     def n_scores(self) -> int:
@@ -59,11 +75,11 @@ class Subset(Sets):
     def check(self, codes: AnyArray) -> None:
         super().check(codes)
         sizes = codes.sum(axis=1, dtype=np.int64)
-        if np.any(sizes != self.size):
-            row = int(np.flatnonzero(sizes != self.size)[0])
+        odd = np.flatnonzero(sizes != self.size)
+        if len(odd):
             raise LogError(
-                f"each row must hold {self.describe()}; row {row} has {sizes[row]}. Drop such rows, or leave the "
-                "structure out for sets of any size."
+                f"each row must hold {self.describe()}; row {odd[0]} has {sizes[odd[0]]} ({len(odd):,} such rows). "
+                "Drop them, or take sets of any size, which is the default without a structure."
             )
 
     def unlogged(self, codes: AnyArray) -> tuple[BoolArray, BoolArray]:
