@@ -148,7 +148,7 @@ def _outputs(log: BanditLog, new: FloatArray, other: FloatArray | None, ratio: F
     mean = sign * np.divide(loss, rows, out=np.full(len(rows), np.nan), where=rows > 0.0)
     error = np.sqrt(np.maximum(square / n - (weight / n) ** 2, 0.0) / n)
     support = (
-        rows if log.structure.lists_outputs else np.minimum(rows, n - rows)
+        rows if log.structure.lists_outputs else np.minimum(rows, np.abs(n - rows))
     )  # a label can be off in too few rows as well
     return [
         Change(
@@ -253,7 +253,7 @@ def _segments(
     above, below = moved[1:] / (n * share[:, None]), (moved[:1] - moved[1:]) / (n * (1.0 - share[:, None]))
     contrast = np.abs(above - below).sum(axis=1) * np.sqrt(share * (1.0 - share))
     everywhere = old[0] / n
-    noise = float(np.sqrt(everywhere * (1.0 - everywhere) / n).sum())
+    noise = float(np.sqrt(np.abs(everywhere * (1.0 - everywhere)) / n).sum())
     shown = [int(i) for i in np.argsort(-contrast, kind="stable") if contrast[i] > 2.0 * noise][:SEGMENTS_SHOWN]
     found = []
     for i in shown:
@@ -266,7 +266,7 @@ def _segments(
 
 def _segment(log: BanditLog, name: str, new: FloatArray, old: FloatArray, rows: float) -> Segment:
     after, before = new / rows, old / rows
-    change, noise = after - before, np.sqrt(before * (1.0 - before) / rows)
+    change, noise = after - before, np.sqrt(np.abs(before * (1.0 - before)) / rows)
     order = np.argsort(-change, kind="stable")
 
     def shifts(chosen: IntArray, way: float) -> tuple[Shift, ...]:
