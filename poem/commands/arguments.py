@@ -142,7 +142,7 @@ def add_loss_bounds(parser: argparse.ArgumentParser, required: bool = False) -> 
         type=number_pair,
         required=required,
         metavar="LOW,HIGH",
-        help=f"what a loss, or a reward, can be, such as 0,1{default}",
+        help=f"what a loss, or a reward, can be, such as 0,1 or =-1,1{default}",
     )
 
 
