@@ -115,7 +115,7 @@ def columns_of(policy: Policy | FlooredPolicy) -> Roles | None:
         return None
 
 
-def with_columns(policy: Policy, raw: RawLog, log: BanditLog) -> Policy:
+def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> Policy:
     """Return a policy that remembers its whole log and the columns of it, so that the next log is read alike.
 
     Parameters
@@ -123,7 +123,8 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog) -> Policy:
     policy : Policy
     raw : RawLog
         Which column is what.
-    log : BanditLog
-        All rows: a policy that was trained on a part of them must not be judged on any.
+    log : BanditLog, optional
+        All rows, if the policy was trained on a part of them: it must not be judged on any.
     """
-    return replace(policy, record=replace(policy.record, columns=asdict(raw.roles), log=log.fingerprint()))
+    known = policy.record.log if log is None else log.fingerprint()
+    return replace(policy, record=replace(policy.record, columns=asdict(raw.roles), log=known))
