@@ -138,7 +138,8 @@ def _of_piece(
 
     def all_outputs() -> tuple[FloatArray, FloatArray, bool]:
         """Return the same for all contexts, a few at a time: there are many outputs for each."""
-        step = max(1, BLOCK_SCORES // (COUNT * structure.n_scores))
+        each = structure.n_outputs if structure.n_outputs <= 4 * COUNT else COUNT
+        step = max(1, BLOCK_SCORES // (each * structure.n_scores))
         parts = [outputs(slice(first, min(first + step, m))) for first in range(0, m, step)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), parts[0][2]
 
