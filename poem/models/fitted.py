@@ -138,7 +138,7 @@ class ContextLosses:
             scores = scores + self._weights[-1]
         fold = self.fold[contexts]
         by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
-        own = by_model[np.arange(len(scores)), fold]
+        own = by_model[:, 0].copy() if len(self._offsets) == 1 else by_model[np.arange(len(scores)), fold]
         if self._truth:  # a wrong class has the highest loss, which is 0 here, and the right one −1
             own = -MultiClass(self._columns).marginals(own)
             own[:, -1] = 0.0
