@@ -33,7 +33,7 @@ def run(rounds: int = 3) -> dict[str, float]:
     log, policy = a_log(ROWS + EARLIER, np.random.default_rng(0))
     earlier, fresh = log.take(np.arange(EARLIER)), log.take(np.arange(EARLIER, len(log)))
     plan = plan_of(earlier, fresh, 0, True)
-    calibration = calibrate(earlier, poem.IPS(), (-1.0, 0.0), fresh)
+    calibration = calibrate(earlier, poem.IPS(), (0.0, 1.0), fresh)
     threads = Threads(count_threads(-1))
     training = Training(earlier, policy.structure, True, calibration, threads=threads)
     seen = HeldOut(earlier, training, earlier.units(), True)

@@ -144,7 +144,8 @@ def test_where_contexts_and_propensities_change_along_the_rows_nothing_is_certif
 def test_a_start_from_the_same_log_is_refused_and_any_other_is_a_condition():
     log, other = easy_log(), easy_log(seed=1)
     own, foreign = (poem.fit(one, learners=FEW, certify=False).policy for one in (log, other))
-    with pytest.raises(InputError, match="learnt from this very log"):
-        poem.fit(log, start=own, loss_bounds=BOUNDS)
+    for start in (own, own.with_floor(0.1)):
+        with pytest.raises(InputError, match="learnt from this very log"):
+            poem.fit(log, start=start, loss_bounds=BOUNDS)
     found = poem.fit(log, learners=("auto",), start=foreign, loss_bounds=BOUNDS)
     assert found.certificate.conditions[-1] == "the start was not learnt from rows of this log"

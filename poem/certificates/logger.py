@@ -64,11 +64,11 @@ class LoggerScores:
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         """Return the scores (m, k) of a piece's contexts."""
         if self._table is not None:
-            return self._table[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
+            return self._table[shard.places(piece)]
         return self._scores(shard, piece)
 
     def _scores(self, shard: Shard, piece: Piece) -> FloatArray:
-        block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+        block = shard.block(piece)
         return block.scores(self._wide, self._layout.structure.n_scores)
 
 

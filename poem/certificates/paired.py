@@ -99,9 +99,9 @@ def _controls(
     for shard in layout.shards:
 
         def one(piece: Piece, shard: Shard = shard) -> None:
-            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+            block = shard.block(piece)
             scores = (block.scores(wide, layout.structure.n_scores), control.logger.of_piece(shard, piece))
-            rng = np.random.default_rng([*control.seed, 7, shard.first + piece.contexts.start])
+            rng = np.random.default_rng([*control.seed, 7, shard.places(piece).start])
             difference, most = _of_piece(layout, shard, piece, scores, control.losses, rng)
             with np.errstate(divide="ignore", over="ignore"):
                 shrink = np.minimum(1.0, np.array(caps) / np.maximum(most, 1e-300)[:, None])

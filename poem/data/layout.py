@@ -42,6 +42,14 @@ class Shard:
     design: Design
     pieces: tuple[Piece, ...]
 
+    def block(self, piece: Piece) -> Design:
+        """Return the contexts of a piece as a view."""
+        return self.design.block(piece.contexts.start, piece.contexts.stop)
+
+    def places(self, piece: Piece) -> slice:
+        """Return the positions of a piece's contexts among the layout's."""
+        return slice(self.first + piece.contexts.start, self.first + piece.contexts.stop)
+
 
 class Layout:
     """The rows of a log in the order of their contexts.
@@ -123,7 +131,7 @@ class Layout:
         k = self.structure.n_scores
 
         def one(piece: Piece) -> tuple[FloatArray, R]:
-            scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(w, k)
+            scores = shard.block(piece).scores(w, k)
             return scores, use(piece, scores, self.structure.log_prob(scores, piece.y, piece.starts))
 
         results = threads.map(one, shard.pieces)

@@ -88,7 +88,7 @@ class Calibration:
 
 def calibrate(log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
-    low, high = loss_range(np.concatenate([part.loss for part in (log, *held)]), loss_bounds)
+    low, high = loss_range(loss_bounds, log, *held)
     clips = Clips.of(log)
     clip, rule = clips.asked_by(estimator)
     scaled = (log.loss - high) / (high - low)
@@ -134,18 +134,30 @@ def check_varied(train: BanditLog) -> None:
         )
 
 
-def loss_range(loss: FloatArray, loss_bounds: LossBounds) -> tuple[float, float]:
-    """Return the bounds that were given, if they hold for the losses, or the extremes of the losses."""
-    found = float(loss.min()), float(loss.max())
+def loss_range(loss_bounds: LossBounds, log: BanditLog, *held: BanditLog) -> tuple[float, float]:
+    """Return the lowest and the highest loss: the bounds that were given, if they hold for all rows, or the extremes.
+
+    ``loss_bounds`` are of what the log has, losses or rewards; what is returned is always of losses.
+    """
+    parts = (log, *held)
+    found = min(float(part.loss.min()) for part in parts), max(float(part.loss.max()) for part in parts)
     if isinstance(loss_bounds, str) and loss_bounds == "auto":
         return found
-    low, high = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
+    given = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
+    low, high = _turned(given, log)
     if found[0] < low or found[1] > high:
+        least, most = _turned(found, log)
         raise InputError(
-            f"loss_bounds are ({low:g}, {high:g}), but the log's losses go from {found[0]:g} to {found[1]:g}. "
-            "Pass bounds that hold for every possible loss."
+            f"loss_bounds are ({given[0]:g}, {given[1]:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to "
+            f"{most:g}. Pass bounds that hold for every possible {log.outcome}."
         )
     return low, high
+
+
+def _turned(bounds: tuple[float, float], log: BanditLog) -> tuple[float, float]:
+    """Turn bounds of losses into those of what the log has, and back."""
+    low, high = bounds
+    return (low, high) if log.outcome == "loss" else (0.0 - high, 0.0 - low)
 
 
 def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[float, float]:
@@ -157,18 +169,3 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
     return low, high
-
-
-def as_losses(loss_bounds: LossBounds, log: BanditLog) -> LossBounds:
-    """Return the bounds of losses, given those of what the log has: losses or rewards."""
-    if isinstance(loss_bounds, str) and loss_bounds == "auto":
-        return "auto"
-    low, high = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
-    sign = -1.0 if log.outcome == "reward" else 1.0
-    least, most = sorted((sign * float(log.loss.min()), sign * float(log.loss.max())))
-    if not low <= least <= most <= high:
-        raise InputError(
-            f"loss_bounds are ({low:g}, {high:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to {most:g}. "
-            f"Pass bounds that hold for every possible {log.outcome}."
-        )
-    return (low, high) if log.outcome == "loss" else (0.0 - high, 0.0 - low)

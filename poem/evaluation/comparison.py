@@ -26,7 +26,7 @@ from poem.estimators import (
     Weighted,
     check_level,
 )
-from poem.evaluation.calibration import Clips, LossBounds, as_losses, loss_range
+from poem.evaluation.calibration import Clips, LossBounds, loss_range
 from poem.evaluation.estimated_propensities import PropensityFit, balanced
 from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
@@ -134,34 +134,23 @@ def evaluate(
     n_jobs, seed
         Threads, and the seed of folds and bootstrap.
     """
-    check_level(level)
-    if interval not in METHODS:
-        raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
-    if not isinstance(log, BanditLog):
-        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+    draws = Resampling() if resampling is None else resampling
+    _check(log, interval, level, draws, n_jobs, seed)
+    chosen = _estimators(estimators)
+    if model is None and all(estimator.needs_model for estimator in chosen.values()):
+        raise InputError(f"{', '.join(chosen)} need a loss model. Leave model= as it is, or choose other estimators.")
     whole = log if loggers is None else balanced(log, loggers)
     whole.need_propensities()
     judged = judge_all(policies, log)
     known = ["logged", *(policy.name for policy in judged)]
     if not isinstance(against, str) or against not in known:
         raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
-    chosen = _estimators(estimators)
-    draws = Resampling() if resampling is None else resampling
-    if not isinstance(draws, Resampling):
-        raise InputError(f"resampling must be such as poem.Resampling(folds=5); found {draws!r}.")
-    for name, value in (("replicates", draws.replicates), ("seed", seed)):
-        if not isinstance(value, int | np.integer) or value < 0:
-            raise InputError(f"{name} must be a whole number, 0 or above; found {value!r}.")
-    if model is None and not any(not estimator.needs_model for estimator in chosen.values()):
-        raise InputError(f"{', '.join(chosen)} need a loss model. Leave model= as it is, or choose other estimators.")
-    if not isinstance(n_jobs, int | None):
-        raise InputError(f"n_jobs must be such as 2, or -1 for all cores; found {n_jobs!r}.")
     threads = Threads(count_threads(n_jobs))
     with OneBlasThread():
         several = int(log.units().max()) > 0  # one unit alone cannot be left out of a model
         usable = model is not None and several and any(policy.has_marginals for policy in judged)
         wanted = any(estimator.needs_model for estimator in chosen.values())
-        bounds = loss_range(log.loss, as_losses(loss_bounds, log))
+        bounds = loss_range(loss_bounds, log)
         fitted = model_for(log, model, draws.folds, bounds, seed, threads) if usable and wanted else None
         options = Options(threads, interval, level, draws.replicates, seed, bounds)
         found = evaluated(judged, whole, fitted, chosen, against, options)
@@ -176,6 +165,22 @@ def evaluate(
             own = [policy.of_rows(rows) for policy in judged]
             alone[name] = evaluated(own, log.take(rows), part, chosen, against, options)
     return replace(found, by_logger=alone)
+
+
+def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed: Any) -> None:
+    """Refuse arguments that are wrong in themselves, before any work is done."""
+    check_level(level)
+    if interval not in METHODS:
+        raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
+    if not isinstance(log, BanditLog):
+        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+    if not isinstance(draws, Resampling):
+        raise InputError(f"resampling must be a poem.Resampling, such as poem.Resampling(folds=5); found {draws!r}.")
+    for name, value in (("replicates", draws.replicates), ("seed", seed)):
+        if not isinstance(value, int | np.integer) or value < 0:
+            raise InputError(f"{name} must be a whole number, 0 or above; found {value!r}.")
+    if not isinstance(n_jobs, int | None):
+        raise InputError(f"n_jobs must be a number of threads, or -1 for all cores; found {n_jobs!r}.")
 
 
 def _same_rows(estimated: PropensityFit, log: BanditLog) -> BanditLog:

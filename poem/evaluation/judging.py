@@ -60,8 +60,8 @@ class UnseenRows:
 
         def told(shard: Shard, piece: Piece) -> Told:
             values, alone = losses.of_piece(shard, piece)
-            seen = self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
-            return np.asarray(np.einsum("ck,ck->c", probabilities[seen], values)), values, alone
+            here = probabilities[self.layout.contexts[shard.places(piece)]]
+            return np.asarray(np.einsum("ck,ck->c", here, values)), values, alone
 
         return self._rows(log_prob, self._expected(told, threads))
 

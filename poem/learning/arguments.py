@@ -30,8 +30,8 @@ class Split:
     units: IntArray | None
 
 
-def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, choice: Any, seed: Any, n_jobs: Any) -> None:
-    """Refuse arguments of a wrong kind; ``choice`` has a confidence."""
+def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: Any, seed: Any, n_jobs: Any) -> None:
+    """Refuse arguments of a wrong kind."""
     for name, value, kind, example in (
         ("log", log, BanditLog, "poem.BanditLog(X, y, loss=…, propensity=…)"),
         ("estimator", estimator, Objective | None, "poem.IPS()"),
@@ -42,7 +42,6 @@ def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, choice: Any, 
             raise InputError(f"{name} must be such as {example}; found {value!r}.")
     if l2 is not None and not (isinstance(l2, int | float | np.number) and np.isfinite(l2) and l2 >= 0.0):
         raise InputError(f"l2 must be finite and not negative; found {l2!r}.")
-    confidence = choice.confidence
     if not isinstance(confidence, float | np.floating) or not 0.5 <= confidence < 1.0:
         raise InputError(f"confidence must be at least 0.5 and below 1; found {confidence!r}. Use 0.95 for 95%.")
     if not isinstance(seed, int | np.integer) or seed < 0:

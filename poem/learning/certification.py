@@ -11,13 +11,12 @@ from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import IPS
-from poem.evaluation import Calibration, LossBounds, as_losses, calibrate
+from poem.evaluation import Calibration, LossBounds, calibrate
 from poem.learning.arguments import check_features, check_kinds, weights_of
 from poem.learning.held_out import HeldOut
-from poem.learning.options import Selection
 from poem.learning.plan import Plan, conditions_of, plan_of
 from poem.learning.training import Training
-from poem.policies import NO_POLICY, FlooredPolicy, Policy
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, was_trained_on
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 SURELY = 4.0  # standard errors above what chance explains
@@ -57,17 +56,17 @@ def certify(
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy):
         raise InputError(f"certify takes a poem.Policy; found {type(policy).__name__}. poem.Gate judges any other.")
-    check_kinds(log, None, None, None, Selection(confidence=confidence), seed, n_jobs)
+    check_kinds(log, None, None, None, confidence, seed, n_jobs)
     log.need_propensities()
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
-    if policy.record.log == log.fingerprint():
+    if was_trained_on(policy, log):
         raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
     check_features(log, policy.intercept)
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
     if not plan.rest:
         raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
     first, fresh = plan.first, plan.rest[0]
-    calibration = calibrate(first, IPS(), as_losses(loss_bounds, log), fresh)
+    calibration = calibrate(first, IPS(), loss_bounds, fresh)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
     known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))

@@ -94,21 +94,21 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it.
     """
     wish = Wish(
-        log,
-        learners,
-        estimator,
-        lam,
-        l2,
-        optimizer,
-        loss_bounds,
-        fit_intercept,
-        start,
-        logging_policy,
-        certify,
-        checked_selection(selection),
-        n_jobs,
-        seed,
-        checkpoint,
+        log=log,
+        learners=learners,
+        estimator=estimator,
+        lam=lam,
+        l2=l2,
+        optimizer=optimizer,
+        loss_bounds=loss_bounds,
+        fit_intercept=fit_intercept,
+        start=start,
+        logging_policy=logging_policy,
+        certify=certify,
+        selection=checked_selection(selection),
+        n_jobs=n_jobs,
+        seed=seed,
+        checkpoint=checkpoint,
     )
     stages = Stages(wish)
     with OneBlasThread(), _progress(progress, stages.work) as line:

@@ -12,7 +12,7 @@ from poem.compute import Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import Estimator, Objective
-from poem.evaluation import Calibration, LossBounds, as_losses, calibrate, check_learnable, check_varied
+from poem.evaluation import Calibration, LossBounds, calibrate, check_learnable, check_varied
 from poem.learning.arguments import (
     Split,
     asked_for,
@@ -35,7 +35,7 @@ from poem.learning.result import Fit, Origin
 from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
 from poem.learning.training import Training
 from poem.optimizers import Optimizer
-from poem.policies import FlooredPolicy, Policy, Record, made_log
+from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
 from poem.progress import Progress
 
 AnyPolicy = Policy | FlooredPolicy
@@ -74,14 +74,13 @@ class Stages:
             wish.lam,
             wish.l2,
             wish.optimizer,
-            self._begin is not None,
+            self.begin is not None,
             self.choice.select_by,
         )
-        self.doubly_robust = self.rule == "dr" if isinstance(self.rule, str) else False
-        self.doubly_robust = self.doubly_robust and self.choice.guard and self.choice.validation is not None
+        held_out = self.choice.guard and self.choice.validation is not None
+        self.doubly_robust = isinstance(self.rule, str) and self.rule == "dr" and held_out
         self.certifies = self.doubly_robust and wish.certify
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
-        self.loss_bounds = as_losses(wish.loss_bounds, self.log)
         self._check_start()
         self.plan: Plan = plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
         self.splits: list[Split] = splits_of(
@@ -101,13 +100,14 @@ class Stages:
 
     def _check(self) -> None:
         wish = self.wish
-        check_kinds(self.log, wish.estimator, wish.optimizer, wish.l2, self.choice, wish.seed, wish.n_jobs)
+        check_kinds(self.log, wish.estimator, wish.optimizer, wish.l2, self.choice.confidence, wish.seed, wish.n_jobs)
         check_learnable(self.log, self.choice.force)
         check_features(self.log, wish.fit_intercept)
-        _ = self._begin, self._logging  # says what does not fit
+        _ = self.begin, self._logging  # says what does not fit
 
     @cached_property
-    def _begin(self) -> FloatArray | None:
+    def begin(self) -> FloatArray | None:
+        """The weights to start from, if they were given."""
         return self._weights(self.wish.start, "start")
 
     @cached_property
@@ -124,7 +124,9 @@ class Stages:
 
     def _check_start(self) -> None:
         start = self.wish.start
-        if self.certifies and isinstance(start, Policy) and start.record.log == self.digest:
+        if not (self.certifies and isinstance(start, Policy | FlooredPolicy)):
+            return
+        if without_floor(start).record.log is not None and was_trained_on(start, self.digest):
             raise InputError(
                 "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
                 "certify=False."
@@ -136,7 +138,7 @@ class Stages:
         source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *self.held_out)
         if not self.certifies:
             check_varied(source)
-        return calibrate(source, main_estimator(learners), self.loss_bounds, *others, *plan.rest)
+        return calibrate(source, main_estimator(learners), self.wish.loss_bounds, *others, *plan.rest)
 
     def _recipes(self, learners: Sequence[Learner]) -> list[Recipe]:
         recipes = [recipe for learner in learners for recipe in learner.recipes()]
@@ -159,7 +161,7 @@ class Stages:
         """What the records of all candidates begin with."""
         settings = {
             "structure": repr(self.log.structure),
-            "loss_bounds": self.loss_bounds,
+            "loss_bounds": self.wish.loss_bounds,
             "fit_intercept": self.wish.fit_intercept,
             "seed": self.wish.seed,
         }
@@ -177,7 +179,7 @@ class Stages:
             "recipes": [repr(recipe) for recipe in self.recipes],
             "choice": repr(choice),  # what is learnt afterwards depends on it
         }
-        return Checkpoint(self.wish.checkpoint, fingerprint(self.digest, everything, (self._begin, self._logging)))
+        return Checkpoint(self.wish.checkpoint, fingerprint(self.digest, everything, (self.begin, self._logging)))
 
     @cached_property
     def whole(self) -> Training:
@@ -188,7 +190,7 @@ class Stages:
             self.log.structure,
             self.wish.fit_intercept,
             self.calibration,
-            given=self._begin,
+            given=self.begin,
             logging=weights,
             known=None if logger is None or weights is None else known_logger(logger, weights),
             seed=self.wish.seed,
@@ -268,7 +270,7 @@ class _End:
         chosen, certificate = self._certificate()
         if certificate is None:
             self.line.total -= 1  # nothing was worth learning again
-        elif stages._begin is not None:
+        elif stages.begin is not None:
             conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
             certificate = replace(certificate, conditions=conditions)
         policy, origin = _to_return(certificate, stages.wish.logging_policy, choice.refit, choice.imitate)

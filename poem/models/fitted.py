@@ -83,20 +83,12 @@ class ContextLosses:
 
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
         """Return the losses of the labels or classes (m, k), and those of the contexts alone (m,)."""
-        if self._kept is not None:
-            losses = self._kept[piece.contexts]
-        else:
-            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-            losses = self._own(block.scores(self._wide, self._weights.shape[1]), self._seen(shard, piece))
+        losses = self._kept[piece.contexts] if self._kept is not None else self._of_piece(shard, piece)
         return frozen(losses[:, :-1]), losses[:, -1]
 
     def beside(self, weights: FloatArray) -> "Beside":
         """Return the scores of a policy and the losses of a piece at a time, with one product for both if it can be."""
         return Beside(self, weights)
-
-    def _seen(self, shard: Shard, piece: Piece) -> IntArray:
-        """Return the contexts of a piece, by their numbers in the log."""
-        return self.layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
 
     def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the same for some contexts of the log, by their numbers."""
@@ -123,14 +115,17 @@ class ContextLosses:
 
     def _of_shard(self, shard: Shard) -> FloatArray:
         found = np.empty((len(self.layout.contexts), self._columns))
-        wide = self._wide
+        _ = self._wide  # made once, before threads ask for it
 
         def one(piece: Piece) -> None:
-            block = shard.design.block(piece.contexts.start, piece.contexts.stop)
-            found[piece.contexts] = self._own(block.scores(wide, self._weights.shape[1]), self._seen(shard, piece))
+            found[piece.contexts] = self._of_piece(shard, piece)
 
         self._threads.map(one, shard.pieces)
         return frozen(found)
+
+    def _of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
+        scores = shard.block(piece).scores(self._wide, self._weights.shape[1])
+        return self._own(scores, self.layout.contexts[shard.places(piece)])
 
     def _own(self, scores: FloatArray, contexts: IntArray) -> FloatArray:
         """Of the scores of all models, keep those of each context's own one."""
@@ -173,11 +168,10 @@ class Beside:
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the scores (m, k), the losses of the outputs (m, k), and those of the contexts alone (m,)."""
         losses, k = self._losses, self._k
-        block = shard.design.block(piece.contexts.start, piece.contexts.stop)
         if not self._together:
-            return block.scores(self._wide, k), *losses.of_piece(shard, piece)
-        scores = block.scores(self._wide, k + losses._weights.shape[1])
-        own = losses._own(scores[:, k:], losses._seen(shard, piece))
+            return shard.block(piece).scores(self._wide, k), *losses.of_piece(shard, piece)
+        scores = shard.block(piece).scores(self._wide, k + losses._weights.shape[1])
+        own = losses._own(scores[:, k:], losses.layout.contexts[shard.places(piece)])
         return frozen(scores[:, :k]), frozen(own[:, :-1]), own[:, -1]
 
 
@@ -197,9 +191,7 @@ class CautiousLosses(ContextLosses):
         self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
 
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
-        first = shard.first
-        contexts = self.layout.contexts[first + piece.contexts.start : first + piece.contexts.stop]
-        return self._with_worst(*self._losses.of_piece(shard, piece), contexts)
+        return self._with_worst(*self._losses.of_piece(shard, piece), self.layout.contexts[shard.places(piece)])
 
     def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         return self._with_worst(*self._losses.of_contexts(contexts), contexts)
@@ -218,9 +210,7 @@ class ListedLosses(ContextLosses):
         Of each context of the log.
     bounds : (lowest, highest)
         The losses that become −1 and 0.
-    threads : Threads, optional
-    keep : bool
-        Keep the losses if they are few: worth it where they are asked for more than once.
+    threads : Threads
     """
 
     linear: ClassVar[bool] = False
@@ -230,8 +220,7 @@ class ListedLosses(ContextLosses):
         self._table, (self._low, self._high) = table, bounds
 
     def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
-        first = shard.first
-        return self.of_contexts(self.layout.contexts[first + piece.contexts.start : first + piece.contexts.stop])
+        return self.of_contexts(self.layout.contexts[shard.places(piece)])
 
     def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
         scaled = (self._table[contexts] - self._high) / (self._high - self._low)

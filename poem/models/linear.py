@@ -37,7 +37,7 @@ class Products:
         for shard in self.layout.shards:
 
             def one(piece: Any, shard: Any = shard) -> None:
-                block = shard.design.block(piece.contexts.start, piece.contexts.stop)
+                block = shard.block(piece)
                 scores = block.scores(wide, self.k + 1)
                 chosen = self.structure.chosen(frozen(scores[:, :-1]), piece.y, piece.starts)
                 out[piece.rows] = chosen + np.repeat(scores[:, -1], np.diff(piece.starts))

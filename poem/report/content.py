@@ -130,7 +130,7 @@ def describe(
     _check(policy, log, other)
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
-    bounds = loss_range(log.loss, "auto")
+    bounds = loss_range("auto", log)
     model = _model(log, bounds, seed, threads)
     policies = {"new": policy} if other is None else {"new": policy, "other": other}
     options: dict[str, Any] = {"level": level, "n_jobs": n_jobs, "seed": seed}
@@ -307,7 +307,7 @@ def _calibration(
 ) -> tuple[Decile, ...]:
     if model is None:
         return ()
-    bounds = loss_range(log.loss, "auto")
+    bounds = loss_range("auto", log)
     with OneBlasThread():
         predicted, _ = JudgedLog(log, bounds, model, threads).rows(judged).model
     return deciles(outcome.sign * (predicted + bounds[1]), outcome.sign * log.loss)
