@@ -2,6 +2,7 @@
 
 from poem.evaluation.bound import MIN_ROWS, generalization_bound
 from poem.evaluation.calibration import (
+    PLURAL,
     Calibration,
     Clips,
     LossBounds,
@@ -21,6 +22,7 @@ from poem.evaluation.watching import Watch, in_time_order, watch
 
 __all__ = [
     "MIN_ROWS",
+    "PLURAL",
     "Calibration",
     "Clips",
     "Conclusion",

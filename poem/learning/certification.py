@@ -11,7 +11,7 @@ from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import IPS
-from poem.evaluation import Calibration, LossBounds, calibrate
+from poem.evaluation import PLURAL, Calibration, LossBounds, calibrate
 from poem.learning.arguments import check_features, check_kinds, weights_of
 from poem.learning.held_out import HeldOut
 from poem.learning.plan import Plan, conditions_of, plan_of
@@ -131,7 +131,7 @@ def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str,
     """Say why bounds that were taken from the data cannot be believed, if that is so."""
     if calibration.bounds_from != "data":
         return ()
-    name, tail, rare = ("losses" if outcome == "loss" else "rewards"), heavy_tail(losses), extremes(losses)
+    name, tail, rare = PLURAL[outcome], heavy_tail(losses), extremes(losses)
     advice = "Pass loss_bounds= that hold for every row"
     if tail.heavy:
         cap = tail.cap if outcome == "loss" else 0.0 - tail.cap

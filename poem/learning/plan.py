@@ -8,7 +8,7 @@ import numpy as np
 from poem.certificates import adapts
 from poem.data import BanditLog
 from poem.errors import InputError
-from poem.evaluation import Calibration
+from poem.evaluation import PLURAL, Calibration
 from poem.learning.arguments import Validation, check_alike, check_share
 from poem.learning.reserve import WORDS, Order, Reserve
 from poem.learning.selection import Candidate
@@ -82,7 +82,7 @@ def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Itera
         yield "the estimated propensities are right"
     else:
         yield "the logged propensities are right"
-    name = "losses" if fresh.outcome == "loss" else "rewards"
+    name = PLURAL[fresh.outcome]
     if calibration.bounds_from == "data":
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as in this log (a guess, not your promise)"
     else:

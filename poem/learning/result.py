@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from poem.certificates import Certificate, finite
 from poem.estimators import Estimate
-from poem.evaluation import Calibration
+from poem.evaluation import PLURAL, Calibration
 from poem.learning.selection import MEANING, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
 from poem.text import Grid, Sheet
@@ -293,7 +293,7 @@ class Fit:
 
     @property
     def _outcomes(self) -> str:
-        return "losses" if self.outcome == "loss" else "rewards"
+        return PLURAL[self.outcome]
 
     def _shown(self, loss: float) -> float:
         return loss if self.outcome == "loss" else 0.0 - loss
