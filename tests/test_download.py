@@ -69,7 +69,7 @@ def test_a_cut_connection_is_taken_up_again_where_it_broke(server, tmp_path):
 
 def test_a_later_call_resumes_what_an_earlier_one_left(server, tmp_path):
     server.cuts = [10_000, 10_000, 10_000]
-    with pytest.raises(DownloadError, match="goes on where it stopped"):
+    with pytest.raises(DownloadError, match="resumes where it stopped"):
         download(address(server, "/cut"), tmp_path / "file", sha256=SHA)
     assert not (tmp_path / "file").exists()
     assert (tmp_path / "file.part").stat().st_size == 30_000

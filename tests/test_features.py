@@ -264,8 +264,8 @@ def test_numbers_too_large_to_scale_are_refused():
         ([[1.0, 2.0], [3.0, None]], "row 1, column 'x' is empty or NaN"),
         ([[True, None]], "row 0, column 'x' is empty or NaN"),
         ([[[1.0]]], "lists can hold numbers or strings"),
-        ([date(2026, 1, 1)], "holds date32[day], which is no kind of feature"),
-        ([b"a"], "holds binary, which is no kind of feature"),
+        ([date(2026, 1, 1)], "holds date32[day], which cannot be a feature"),
+        ([b"a"], "holds binary, which cannot be a feature"),
     ],
 )
 def test_columns_that_cannot_be_features_are_named(values, message):
@@ -300,7 +300,7 @@ def test_wrong_arguments_are_named():
             Features.learn(table, Encoding(hash_size=size))
     with pytest.raises(LogError, match=r"the context has no column 'citty'. Did you mean 'city'\?"):
         Features.learn(table, Encoding(one_hot=["citty"]))
-    with pytest.raises(LogError, match="holds double, which is no text"):
+    with pytest.raises(LogError, match="holds double, which is not text"):
         Features.learn(table, Encoding(text=["x"]))
     with pytest.raises(LogError, match="categories are strings or numbers"):
         Features.learn(table, Encoding(hashed=["v"]))

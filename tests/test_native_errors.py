@@ -86,7 +86,7 @@ def test_a_log_is_written_whole_or_not_at_all(tmp_path, make_log, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
-    with refuses(WriteError, "cannot write", "No space left on device", "Nothing was left"):
+    with refuses(WriteError, "cannot write", "No space left on device", "No partial file was left"):
         poem.write_log(make_log().take([1, 2]), path)
     assert [file.name for file in tmp_path.iterdir()] == ["log.parquet"]
     assert path.read_bytes() == before

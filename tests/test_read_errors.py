@@ -104,13 +104,13 @@ def test_a_csv_line_cut_in_the_middle(tmp_path):
 
 def test_a_csv_line_with_too_many_fields(tmp_path):
     with refuses(
-        ReadError, "log.csv, row 1 has 5 columns", "2,v,1,0.5,9", "delimiter was taken to be ','", "mend the line"
+        ReadError, "log.csv, row 1 has 5 columns", "2,v,1,0.5,9", "delimiter was taken to be ','", "fix the line"
     ):
         poem.read_log(write(tmp_path / "log.csv", CSV.replace("2,v,1,0.5", "2,v,1,0.5,9")))
 
 
 def test_a_json_line_cut_in_the_middle(tmp_path):
-    with refuses(ReadError, "log.jsonl, line 3", '{"x": 3.0', "one whole object", "mend or drop such lines"):
+    with refuses(ReadError, "log.jsonl, line 3", '{"x": 3.0', "one whole object", "fix or drop such lines"):
         poem.read_log(write(tmp_path / "log.jsonl", JSON[:-9]))
 
 
@@ -126,7 +126,7 @@ def test_a_dsjson_line_cut_in_the_middle(tmp_path):
 
 def test_an_svmlight_line_cut_in_the_middle(tmp_path):
     write(tmp_path / "log.csv", CSV)
-    with refuses(ReadError, "log.svm, line 3 ('1 4:')", "cannot be read as LibSVM text", "Mend the line"):
+    with refuses(ReadError, "log.svm, line 3 ('1 4:')", "cannot be read as LibSVM text", "Fix the line"):
         poem.read_log(write(tmp_path / "log.svm", "1 1:2\n0 2:1\n1 4:"))
 
 
@@ -280,7 +280,7 @@ def test_structs_and_columns_of_one_name():
 def test_mixed_types_in_a_column(tmp_path):
     path = write(tmp_path / "log.csv", CSV.replace("2,v,1,", "2,v,n.a.,"))
     with refuses(
-        ReadError, "log.csv, column 'loss' should hold numbers and holds string (log.csv, row 1: 'n.a.')", "Mend"
+        ReadError, "log.csv, column 'loss' should hold numbers and holds string (log.csv, row 1: 'n.a.')", "Fix"
     ):
         poem.read_log(path)
     with refuses(LogError, "the log must be an Arrow data frame", "column x", "Give each column one type"):
@@ -290,15 +290,15 @@ def test_mixed_types_in_a_column(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"loss": [0.5, None, 1.0]}, ["row 1, column 'loss' is empty, NaN or infinite (1 such rows)", "Drop or mend"]),
+        ({"loss": [0.5, None, 1.0]}, ["row 1, column 'loss' is empty, NaN or infinite (1 such rows)", "Drop or fix"]),
         ({"loss": [0.5, float("nan"), 1.0]}, ["row 1, column 'loss' is empty"]),
         ({"loss": pa.nulls(3)}, ["row 0, column 'loss' is empty", "(3 such rows)"]),
         ({"loss": [[0.5]] * 3}, ["column 'loss' should hold numbers and holds list<"]),
         ({"x": [1.0, None, 2.0]}, ["row 1, column 'x' is empty or NaN (1 such values)", "leave the column out"]),
         ({"x": [1.0, 2.0, float("inf")]}, ["row 2, column 'x' is infinite"]),
-        ({"x": [[1.0], [2.0, 3.0], [1.0]]}, ["row 1, column 'x' has a list of 2 numbers where 1 are expected", "mend"]),
+        ({"x": [[1.0], [2.0, 3.0], [1.0]]}, ["row 1, column 'x' has a list of 2 numbers where 1 are expected", "fix"]),
         ({"x": [[1.0], [None], [1.0]]}, ["row 1, column 'x' is empty or NaN"]),
-        ({"x": [b"\xff"] * 3}, ["column 'x' holds binary, which is no kind of feature", "Leave it out"]),
+        ({"x": [b"\xff"] * 3}, ["column 'x' holds binary, which cannot be a feature", "Leave it out"]),
         ({"output": ["u", None, "v"]}, ["row 1, column 'output': the output is empty. Drop such rows"]),
         ({"output": [1.0, float("nan"), 2.0]}, ["row 1, column 'output': the output is empty"]),
         ({"output": [1.0, 2.0, float("inf")]}, ["column 'output' has inf", "Store them as strings"]),
@@ -363,7 +363,7 @@ def test_a_column_has_one_role(tmp_path):
 @pytest.mark.parametrize(
     ("propensity", "parts"),
     [
-        ([25.0, 50.0, 100.0], ["column 'propensity' holds numbers from 25 to 100", "look like per cents", "percent"]),
+        ([25.0, 50.0, 100.0], ["column 'propensity' holds numbers from 25 to 100", "look like percentages", "percent"]),
         ([-1.4, -0.7, 0.0], ["column 'propensity' holds numbers from -1.4 to 0", "look like logarithms", "-unit log"]),
         (
             [0.25, 0.0, 1.0],

@@ -195,7 +195,7 @@ def test_other_delimiters_are_given(tmp_path, expected):
     path = write(tmp_path / "log.csv", as_csv().replace(",", "^"))
     assert_same(poem.read_log(path, delimiter="^"), expected)
     for wrong in ("::", "é", '"', ""):
-        with pytest.raises(InputError, match="one character of ASCII"):
+        with pytest.raises(InputError, match="one ASCII character"):
             poem.read_log(path, delimiter=wrong)
     with pytest.raises(InputError, match=r"delimiter is for csv and obd; log\.jsonl is jsonl"):
         poem.read_log(write(tmp_path / "log.jsonl", as_jsonl()), delimiter=";")

@@ -442,7 +442,7 @@ def test_decisions_without_label_are_counted() -> None:
         (event()[:40], "ends in the middle of its JSON"),
         (event()[:-1], "ends in the middle of its JSON"),
         ("[1, 2]", "[1, 2] is not a JSON object"),
-        ("not json", "this is no JSON"),
+        ("not json", "this is not JSON"),
         ("{}", 'no context "c"'),
         (event(c=[1]), 'context "c" is [1], not an object'),
         (event().replace('"c"', '"d"'), 'no context "c"'),

@@ -200,7 +200,7 @@ def test_what_the_log_hardly_holds_cannot_be_told():
     assert any("independent units count" in reason for reason in verdict.warnings)
     assert verdict.next_steps[0] == "Do not decide by these figures."
     page = report_html(constant([0.01, 0.99], "ab"), coin_log(share=0.01))
-    assert "gain, not to be relied on" in page
+    assert "gain, unreliable" in page
     assert "(an approximate bound), the new policy" not in page
 
 

@@ -118,7 +118,7 @@ def test_a_converted_log_can_be_read_with_other_roles(tmp_path):
     assert np.exp(poem.read_log(path).log_propensity).tolist() == pytest.approx([0.5, 0.25, 1.0, 0.125])
     log = poem.read_log(path, columns=poem.Columns(group="user"))
     assert log.feature_names == FEATURES  # not the user as well
-    with pytest.raises(ReadError, match="look like per cents"):
+    with pytest.raises(ReadError, match="look like percentages"):
         poem.read_log(path, propensity="p")  # the unit was that of the file's own choice
 
 

@@ -1,4 +1,4 @@
-"""The commands, one a file: its name, its arguments, and what it does.
+"""The commands, one per file: its name, its arguments, and what it does.
 
 Nothing heavy is imported before a command runs, so that ``poem --help`` is there at once.
 """

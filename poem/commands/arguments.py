@@ -79,7 +79,7 @@ def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
     add_format(columns, "LOG")
     columns.add_argument("--delimiter", metavar="C", help="of a CSV file (default: found in its first line)")
     columns.add_argument(
-        "--actions-vary", action="store_true", help="of DSJSON: know an action by its index, whatever its features"
+        "--actions-vary", action="store_true", help="of DSJSON: identify an action by its index and ignore its features"
     )
     columns.add_argument(
         "--side", type=Path, metavar="FILE", help="table beside a LibSVM file (default: the same name)"

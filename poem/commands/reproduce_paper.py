@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
         "[ITEM …]",
         "the tables and figures of the paper",
         "Run the experiments of the paper (Swaminathan & Joachims, ICML 2015) and put its own figures beside the "
-        "results. Every run is appended to runs.csv in the output folder; the same command goes on where an "
+        "results. Every run is appended to runs.csv in the output folder; the same command resumes where an "
         "interrupted one stopped. The tables go to stdout as Markdown, progress to stderr, and Markdown, HTML, PNG "
         "and SVG files to the output folder.",
         "poem reproduce table2 figure1 --dataset yeast --runs 3 --protocol release --data DIR",

@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out-of-time",
         action="store_true",
-        help="certify on the latest rows, whoever's they are (default share: 0.25); needs a column of times",
+        help="certify on the latest rows, not on a random share (default share: 0.25); needs a column of times",
     )
     parser.add_argument(
         "--confidence",
@@ -99,7 +99,7 @@ def add(commands: Any) -> None:
     )
     add_loss_bounds(parser)
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep finished candidates here, and resume")
-    parser.add_argument("--force", action="store_true", help="go on although the log is not fit for learning")
+    parser.add_argument("--force", action="store_true", help="continue even if the log is not fit for learning")
     add_seed(parser, "folds and stochastic optimizers")
     add_common(parser)
     add_columns(parser)

@@ -20,7 +20,7 @@ def _vector(values: Any, name: str, n: int) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))
     if len(bad):
         raise LogError(
-            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({len(bad)} such rows). Drop or mend them."
+            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({len(bad)} such rows). Drop or fix them."
         )
     return array
 
@@ -49,7 +49,7 @@ def checked_log_propensity(propensity: Any, log_propensity: Any, n: int) -> Floa
         if len(bad):
             raise LogError(
                 f"log_propensity must be finite and at most 0; row {bad[0]} has {logs[bad[0]]} "
-                f"({len(bad)} such rows). Drop such rows or mend the logging."
+                f"({len(bad)} such rows). Drop such rows or fix the logging."
             )
         return np.minimum(logs, 0.0)
     values = _vector(propensity, "propensity", n)
@@ -57,7 +57,7 @@ def checked_log_propensity(propensity: Any, log_propensity: Any, n: int) -> Floa
     if len(bad):
         raise LogError(
             f"propensity must be in (0, 1]; row {bad[0]} has {values[bad[0]]} ({len(bad)} such rows). "
-            "Drop such rows or mend the logging: an output that was chosen had a probability above 0."
+            "Drop such rows or fix the logging: an output that was chosen had a probability above 0."
         )
     return np.log(np.minimum(values, 1.0))
 

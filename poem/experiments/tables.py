@@ -32,7 +32,7 @@ class Tables:
         return make[item](datasets)
 
     def _sizes(self, datasets: Sequence[str]) -> Section:
-        head = ("", "features", "labels", "training rows", "test rows", "labels a row", "paper", "data")
+        head = ("", "features", "labels", "training rows", "test rows", "labels per row", "paper", "data")
         rows = []
         for name in datasets:
             data = self.data[name]

@@ -14,7 +14,7 @@ Column = Any  # pyarrow.ChunkedArray
 Place = Callable[[int], str]  # where row i comes from, in words
 
 EXACT = 2.0**53  # below which whole numbers in float64 are themselves
-MOST_ODD = 100_000  # rows in which a string that is no number is looked for
+MOST_ODD = 100_000  # rows in which a string that is not a number is looked for
 
 
 def row_place(row: int) -> str:
@@ -137,7 +137,7 @@ def is_category(kind: Any) -> bool:
 
 
 def is_list(kind: Any) -> bool:
-    """Tell whether a type holds one list a row."""
+    """Tell whether a type holds one list per row."""
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -302,7 +302,7 @@ def numbers_of(flat: Column, dtype: Any) -> AnyArray:
 
 
 def first_odd(column: Column, place: Place) -> str:
-    """Say where the first string of a column stands that is no number."""
+    """Say where the first string of a column is that is not a number."""
     if not is_text(column.type):
         return ""
     for row, value in enumerate(strings(column.slice(0, MOST_ODD)).to_pylist()):

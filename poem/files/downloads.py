@@ -36,7 +36,7 @@ def download(
             if attempt == TRIES:
                 raise DownloadError(
                     f"could not fetch {url}: {getattr(error, 'reason', None) or error}. If you are offline, get the "
-                    f"file by hand and put it into {target.parent}; else call again, and it goes on where it stopped."
+                    f"file by hand and put it into {target.parent}; else call again, and it resumes where it stopped."
                 ) from error
     _check_sum(part, url, sha256)
     return part.replace(target)

@@ -48,7 +48,9 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 def _cannot_write(path: Path, error: OSError) -> WriteError:
     reason = error.strerror or str(error)
-    return WriteError(f"cannot write {str(path)!r}: {reason}. Nothing was left; check the space and the permissions.")
+    return WriteError(
+        f"cannot write {str(path)!r}: {reason}. No partial file was left; check the disk space and the permissions."
+    )
 
 
 def _umask() -> int:
@@ -78,7 +80,7 @@ def content_of(path: Path, most: int | None = None) -> bytes:
             return bytes(stream.read(most))
     except MemoryError as error:
         raise ReadError(
-            f"{path.name} is larger than the memory. Split it into parts, or write it as Parquet."
+            f"{path.name} does not fit into memory. Split it into parts, or write it as Parquet."
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path.name} cannot be read: {error}. It may be damaged or cut off; copy it again.") from error

@@ -15,7 +15,7 @@ from poem.structures import Labels
 
 SOME_BAD = 0.01  # the share of broken rows above which they are no accident of a few
 
-MEND = "Drop such rows or mend the logging."
+FIX = "Drop such rows or fix the logging."
 
 
 @dataclass
@@ -39,9 +39,7 @@ class Sound:
         n = raw.table.num_rows
         return Sound(raw, np.zeros(n, dtype=bool), np.zeros(n, dtype=bool))
 
-    def note(
-        self, topic: Topic, name: str, bad: BoolArray, what: str, advice: str = MEND, usable: bool = False
-    ) -> None:
+    def note(self, topic: Topic, name: str, bad: BoolArray, what: str, advice: str = FIX, usable: bool = False) -> None:
         """Leave rows out, unless they are usable, and report their number, the first of them, and what to do.
 
         ``what`` begins with a verb in the plural.
@@ -125,7 +123,7 @@ def check_outputs(sound: Sound, labels: Labels | None) -> None:
         _note_entries(sound, "unknown outputs", row[unknown[codes]], what, "Drop such rows, or name all outputs.")
 
 
-def _note_entries(sound: Sound, name: str, rows: AnyArray, what: str, advice: str = MEND) -> None:
+def _note_entries(sound: Sound, name: str, rows: AnyArray, what: str, advice: str = FIX) -> None:
     bad = np.zeros(len(sound.bad), dtype=bool)
     bad[rows] = True
     sound.note("outputs", name, bad, what, advice)
@@ -159,7 +157,7 @@ def check_who_and_when(sound: Sound) -> None:
             text = (
                 f"column {name!r}, the {role}, is empty or cannot be read ({sound.column(name).type}); it is not used"
             )
-            sound.say(topic, f"no {role}", "with care", text, "Mend it, or name another one.")
+            sound.say(topic, f"no {role}", "with care", text, "Fix it, or name another one.")
             sound.assign(**{role: None})
         elif role != "group":  # rows without a group are groups of their own
             sound.note(topic, f"missing {role}", empty, f"have no {role}")

@@ -6,7 +6,7 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import ReadError
-from poem.health.broken import MEND, Sound
+from poem.health.broken import FIX, Sound
 from poem.health.finding import Verdict
 from poem.readers import SUM_OFF, distributions, looks_like
 from poem.structures import Labels
@@ -49,7 +49,7 @@ def _check_column(sound: Sound, name: str) -> FloatArray:
         too_low, too_high = (values == -np.inf) | (p < 0.0), p > 1.0 + ROUNDING
         if unit != "log":
             too_low |= values == 0.0
-    why = "An output that was chosen had a probability above 0. " + MEND
+    why = "An output that was chosen had a probability above 0. " + FIX
     zero = np.asarray(too_low & ~(p < 0.0))
     sound.note("propensities", "propensities of 0", zero, "have the propensity 0", why)
     sound.note("propensities", "negative propensities", np.asarray(p < 0.0), "have a propensity below 0", why)
@@ -82,7 +82,7 @@ def _check_distributions(sound: Sound, labels: Labels | None) -> FloatArray | No
         sums, chosen = distributions(replace(sound.raw, labels=labels))
     except ReadError as error:
         verdict: Verdict = "unfit" if alone else "with care"
-        sound.say("propensities", "distributions", verdict, str(error).rstrip("."), "Mend the logging.")
+        sound.say("propensities", "distributions", verdict, str(error).rstrip("."), "Fix the logging.")
         sound.assign(distribution=None)
         return None
     with np.errstate(invalid="ignore"):

@@ -45,7 +45,7 @@ def contexts(facts: Facts) -> Iterator[Finding]:
 def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
     """Report the features, those that are constant, and those that identify rows."""
     log = facts.log
-    kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros a context" if is_sparse(log.X) else "dense"
+    kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros per context" if is_sparse(log.X) else "dense"
     recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
     yield Finding("features", "features", float(log.n_features), "fit", f"{log.n_features:,} features ({kind}){recipe}")
     names = _raw_suspects(raw) if raw is not None and not raw.about.encoded else _suspects(facts)
@@ -54,7 +54,7 @@ def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
         yield Finding("features", "constant features", float(len(names[0])), "fit", text)
     if names[1]:
         text = f"{counted(len(names[1]), 'column')} {_verb(names[1], 'looks')} like an id, different in each row: "
-        advice = "A policy would learn them by heart. Leave them out (--ignore), or name them as group or time."
+        advice = "A policy would memorise them. Leave them out (--ignore), or name them as group or time."
         yield Finding("features", "ids", float(len(names[1])), "with care", text + listed(names[1]), advice)
 
 
@@ -143,7 +143,7 @@ def _label_sets(facts: Facts, kinds: int) -> Iterator[Finding]:
     chosen = facts.log.structure.indicators(facts.log.y).sum(axis=0).astype(np.int64)
     most, least = int(np.argmax(chosen)), int(np.argmin(np.where(chosen > 0, chosen, n + 1)))
     text = (
-        f"{facts.log.structure.describe()}, {chosen.sum() / n:.2g} in the mean, {kinds:,} different sets; the "
+        f"{facts.log.structure.describe()}, {chosen.sum() / n:.2g} on average, {kinds:,} different sets; the "
         f"commonest label {labels[most]!r} in {percent(chosen[most] / n)} of the rows, the rarest logged one "
         f"{labels[least]!r} in {percent(chosen[least] / n)}"
     )
@@ -205,7 +205,7 @@ def _extremes(facts: Facts, word: str) -> Iterator[Finding]:
             f"(the farthest: {sign * loss[row]:.4g}, {facts.place(row)}): {share} of "
             f"{'the mean' if few.of_mean else 'the variance'}"
         )
-        advice = f"If they are mistakes, mend them. If not, {_bounds(word)}: others may be rarer and worse still."
+        advice = f"If they are mistakes, fix them. If not, {_bounds(word)}: others may be rarer and worse still."
         yield Finding("loss", "outliers", few.share, "with care", text, advice)
         return
     tail = heavy_tail(loss)

@@ -84,10 +84,8 @@ def groups(facts: Facts) -> Iterator[Finding]:
     largest = float(sizes.max() / n)
     few, large = len(sizes) < FEW_UNITS, largest > LARGE_GROUP
     verdict: Verdict = "with care" if few or large else "fit"
-    text = (
-        f"{counted(len(sizes), 'group')}, {n / len(sizes):.3g} rows each in the mean; the largest: {percent(largest)}"
-    )
-    advice = "Intervals count groups, not rows: with few or very uneven ones they are wide or not to be relied on."
+    text = f"{counted(len(sizes), 'group')}, {n / len(sizes):.3g} rows each on average; the largest: {percent(largest)}"
+    advice = "Intervals count groups, not rows: with few or very uneven ones they are wide or unreliable."
     yield Finding("groups", "groups", float(len(sizes)), verdict, text, advice if verdict != "fit" else "")
 
 
@@ -96,7 +94,7 @@ def _no_groups(facts: Facts, units: int) -> Iterator[Finding]:
     if units < n:
         text = f"no groups are named: intervals take the {units:,} contexts, not the rows, to be independent"
         verdict: Verdict = "with care" if units < FEW_UNITS else "fit"
-        advice = "With so few contexts intervals are not to be relied on; name the users or sessions as --group."
+        advice = "With so few contexts intervals are unreliable; name the users or sessions as --group."
         yield Finding("groups", "groups", float(units), verdict, text, advice if verdict != "fit" else "")
         return
     repeat = 1.0 - facts.n_contexts / n

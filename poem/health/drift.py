@@ -118,7 +118,7 @@ def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, fl
     common = counts >= EXPECTED * PERIODS
     pooled = np.column_stack([table[:, common], table[:, ~common].sum(axis=1)])
     first, second = table[: PERIODS // 2].sum(axis=0), table[PERIODS // 2 :].sum(axis=0)
-    # Under no drift a share s differs by √(2/π · s(1−s)(1/n₁ + 1/n₂)) in the mean.
+    # Under no drift a share s differs by √(2/π · s(1−s)(1/n₁ + 1/n₂)) on average.
     if not (first.any() and second.any()):
         return 0.0, 1.0
     total = 0.5 * float(np.abs(first / first.sum() - second / second.sum()).sum())

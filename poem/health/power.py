@@ -14,7 +14,7 @@ from poem.health.finding import Finding, Verdict, percent
 
 # 1.96 for 95% confidence and 0.84 for a chance of 80% to find what is there.
 DETECTABLE = 2.8
-FEW_EFFECTIVE = 100.0  # effective rows below which an estimate hangs on a few of them
+FEW_EFFECTIVE = 100.0  # effective rows below which an estimate depends on a few of them
 WORTH = 0.1  # an improvement that people hope for, of the mean or of a standard deviation
 
 
@@ -40,7 +40,7 @@ def _effective_rows(facts: Facts) -> Finding:
     n, effective = len(facts.log), effective_number(facts.inverse)
     text = f"{effective:,.0f} of {n:,} rows count for a policy that chooses uniformly (effective sample size)"
     verdict: Verdict = "fit" if effective >= FEW_EFFECTIVE else "with care"
-    advice = "" if verdict == "fit" else "Estimates will hang on a few rows; collect more, or explore more evenly."
+    advice = "" if verdict == "fit" else "Estimates will depend on a few rows; collect more, or explore more evenly."
     return Finding("learning", "effective rows", effective, verdict, text, advice)
 
 

@@ -201,7 +201,7 @@ def _total(facts: Facts, checked: int) -> Finding:
     due = float(facts.n_outputs) if facts.available is None else float(facts.available.sum())
     mean, z = _mean_inverse(facts, due)
     text = (
-        f"the mean of 1/p is {mean:.4g}; there are {due:.4g} outputs{'' if facts.available is None else ' in the mean'}"
+        f"the mean of 1/p is {mean:.4g}; there are {due:.4g} outputs{'' if facts.available is None else ' on average'}"
     )
     if z > LEAST_Z and mean > due * (1.0 + MATERIAL):
         verdict: Verdict = "unfit" if mean > due * (1.0 + WRONG) else "with care"
@@ -240,7 +240,7 @@ def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iter
         worst = low[np.argmin(means.mean[low] / means.due[low])]
         name = facts.name_of(int(checked.names[means.outputs[worst]]))
         parts.append(
-            f"{len(low):,} of {len(checked.names):,} outputs were not possible, or next to never tried, in some "
+            f"{len(low):,} of {len(checked.names):,} outputs were not possible, or hardly ever tried, in some "
             f"contexts: {name} is missing in about {percent(1.0 - means.mean[worst] / means.due[worst])} of them"
         )
     advice = (

@@ -26,7 +26,7 @@ def check_fit(log: BanditLog, force: bool = False, name: str = "the log") -> Hea
     health = inspect(log)
     if not health.fit and not force:
         raise InputError(
-            f"{name} is not fit for learning: {health.reasons[0]} poem.inspect(log) says more; force=True goes on all "
-            "the same."
+            f"{name} is not fit for learning: {health.reasons[0]} poem.inspect(log) says more; force=True continues "
+            "anyway."
         )
     return health

@@ -61,7 +61,9 @@ def _built(
 ) -> SoundLog:
     kept = np.flatnonzero(~sound.bad)
     if not len(kept):
-        sound.say("rows", "sound rows", "unfit", "no row of the log can be used", "Mend what is said of its rows.")
+        sound.say(
+            "rows", "sound rows", "unfit", "no row of the log can be used", "Fix the rows as the other findings say."
+        )
         return SoundLog(None, kept, sound.findings)
     patched = replace(sound.raw, table=_patched(sound, int(kept[0])))
     try:

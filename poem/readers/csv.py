@@ -21,7 +21,7 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
     import pyarrow as pa
 
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
-        raise InputError(f"the delimiter must be one character of ASCII, such as ';'; found {delimiter!r}.")
+        raise InputError(f"the delimiter must be one ASCII character, such as ';'; found {delimiter!r}.")
     used = delimiter or find_delimiter(path)
     texts = (*texts, *_zero_padded(path, used))
     block = 1 << 20
@@ -141,17 +141,17 @@ def _with_row(path: Path, delimiter: str, block: int, text: str) -> str:
 def _ragged(path: Path, delimiter: str, text: str) -> ReadError:
     found = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)(?:: (.*))?", text)
     if found is None:
-        return ReadError(f"{path.name} cannot be read as CSV: {text[:200]}. Mend the line.")
+        return ReadError(f"{path.name} cannot be read as CSV: {text[:200]}. Fix the line.")
     number, wanted, got, line = found.groups()
     row = "" if number is None else f", row {int(number) - 2}"  # Arrow counts from 1, and the line of names
     return ReadError(
         f"{path.name}{row} has {got} columns where the first line has {wanted}: {(line or '')[:60]!r}. The delimiter "
-        f"was taken to be {delimiter!r}; pass another one (--delimiter, delimiter=), or mend the line (is it cut off?)."
+        f"was taken to be {delimiter!r}; pass another one (--delimiter, delimiter=), or fix the line (is it cut off?)."
     )
 
 
 def _check_text(path: Path, table: Table) -> None:
-    """Raise for columns that are no UTF-8: Arrow keeps them as bytes."""
+    """Raise for columns that are not UTF-8: Arrow keeps them as bytes."""
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):

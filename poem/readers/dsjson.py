@@ -1,4 +1,4 @@
-"""DSJSON, the decision service's log as Vowpal Wabbit reads it: one JSON object a line.
+"""DSJSON, the decision service's log as Vowpal Wabbit reads it: one JSON object per line.
 
 What is followed: the features of the context are what ``c`` has besides its actions (``_multi``) and other keys that
 start with an underscore. A number is a feature of that value, and 0 is none; a string is a category, ``true`` is 1,
@@ -116,7 +116,7 @@ class _Decisions:
         if "c" not in event:
             if not label and "a" not in event and any(key in event for key in _OBSERVATIONS):
                 return
-            raise LineError('there is no context "c". Leave out lines that are no decisions, or check the format.')
+            raise LineError('there is no context "c". Leave out lines that are not decisions, or check the format.')
         if not label:
             self.unlabelled.append(number)
             return
@@ -149,7 +149,7 @@ class _Decisions:
     def _check_drop(self, event: dict[str, Any], number: int) -> None:
         drop = number_of("pdrop", event.get("pdrop") or 0)
         if not 0.0 <= drop < 1.0:
-            raise LineError(f"pdrop is {drop:g}, which is no chance below 1. Leave such lines out.")
+            raise LineError(f"pdrop is {drop:g}, which is not a probability below 1. Leave such lines out.")
         if self.drop is None:
             self.drop = number, drop
         elif self.drop[1] != drop:

@@ -38,7 +38,7 @@ def parsed_line(line: bytes) -> Object | None:
                 f"the line ends in the middle of its JSON, after {text[-30:]!r}. The file may have been cut off while "
                 "it was written: leave the line out, or write it again."
             ) from None
-        raise LineError(f"this is no JSON: {error.msg} near {around!r}. Each line must be one JSON object.") from None
+        raise LineError(f"this is not JSON: {error.msg} near {around!r}. Each line must be one JSON object.") from None
     except ValueError as error:  # A whole number of thousands of digits.
         raise LineError(f"a number cannot be read ({error}). Log a number that a double can hold.") from None
     if type(parsed) is not tuple:
@@ -67,7 +67,7 @@ def label_of(event: dict[str, Any]) -> dict[str, Any]:
         raise LineError("_label_ca is the label of a continuous action. poem learns over a fixed set of actions.")
     if "_outcomes" in event:
         raise LineError(
-            "_outcomes says that several slots were filled at once. poem reads one decision a line: log each slot as "
+            "_outcomes says that several slots were filled at once. poem reads one decision per line: log each slot as "
             "a line of its own."
         )
     return label
@@ -86,7 +86,7 @@ def context_of(event: dict[str, Any]) -> tuple[Object, list[Object] | None]:
         return context, None
     if type(actions) is not list or not all(type(action) is tuple for action in actions):
         raise LineError(
-            f'the actions "_multi" are {_shown(actions)}, not an array of objects. Log one object an action.'
+            f'the actions "_multi" are {_shown(actions)}, not an array of objects. Log one object per action.'
         )
     return context, actions
 
@@ -106,12 +106,12 @@ def candidates_of(event: dict[str, Any]) -> tuple[list[int] | None, list[float] 
         raise LineError(f'"a" has an action twice: {_shown(candidates)}. Name each candidate once.')
     if len(candidates) != len(probabilities):
         raise LineError(
-            f'"a" has {len(candidates)} entries and "p" has {len(probabilities)}. Log one probability a candidate.'
+            f'"a" has {len(candidates)} entries and "p" has {len(probabilities)}. Log one probability per candidate.'
         )
     distribution = [number_of("p", probability) for probability in probabilities]
     for probability in distribution:
         if not 0.0 <= probability <= 1.0:
-            raise LineError(f'"p" has {probability:g}, which is no probability. Log numbers between 0 and 1.')
+            raise LineError(f'"p" has {probability:g}, which is not a probability. Log numbers between 0 and 1.')
     return candidates, distribution
 
 
@@ -247,7 +247,9 @@ def check_encodable(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise LineError(f"{text!a} has half of a surrogate pair, which is no character. Log valid Unicode.") from None
+        raise LineError(
+            f"{text!a} has half of a surrogate pair, which is not a character. Log valid Unicode."
+        ) from None
 
 
 def _shown(value: Any) -> str:

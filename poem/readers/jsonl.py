@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, read by pyarrow; nested objects become columns such as context.age."""
+"""JSON lines: one object per line, read by pyarrow; nested objects become columns such as context.age."""
 
 import codecs
 import json
@@ -22,7 +22,7 @@ OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT = 91, 93, 123, 125
 
 
 def read_table(path: Path) -> Table:
-    """Read a file of one JSON object a line."""
+    """Read a file of one JSON object per line."""
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
@@ -31,7 +31,7 @@ def read_table(path: Path) -> Table:
     if not head and not content.strip():
         raise ReadError(f"{path.name} is empty. Pass a file with at least one decision.")
     if head[:1] == b"[":
-        raise ReadError(f"{path.name} is a JSON array; one object a line is needed. Write it as JSON lines.")
+        raise ReadError(f"{path.name} is a JSON array; one object per line is needed. Write it as JSON lines.")
     _check_utf8(content, path.name)
     _check_shape(content, path.name)
     block = BLOCK
@@ -45,13 +45,13 @@ def read_table(path: Path) -> Table:
                 continue
             raise ReadError(
                 f"{path.name}{_bad_line(content)} cannot be read as JSON lines: {_without_row(error)}. Each line must "
-                "be one whole object, and a field must have one type in all of them; mend or drop such lines."
+                "be one whole object, and a field must have one type in all of them; fix or drop such lines."
             ) from error
     return with_lines(table, content)
 
 
 def _check_utf8(content: bytes, name: str) -> None:
-    """Raise for bytes that are no text; block by block: all of them decoded could take four times the memory."""
+    """Raise for bytes that are not text; block by block, as all of them decoded could take four times the memory."""
     if content.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -93,8 +93,7 @@ def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None, kind: type[S
     row = np.repeat(np.arange(len(counts)), counts)
     if np.any(codes < 0):
         raise ReadError(
-            f"{raw.origin.place(int(row[codes < 0][0]))}, column {name!r}: a label in the list is empty. "
-            "Mend such rows."
+            f"{raw.origin.place(int(row[codes < 0][0]))}, column {name!r}: a label in the list is empty. Fix such rows."
         )
     # Lists of three or more can be 0/1 for each label, but not sets of 0 and 1. Lists of two could be the set of both,
     # but nobody logs the same set in each row; only what poem wrote itself is always a set.

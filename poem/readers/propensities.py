@@ -35,11 +35,11 @@ def log_propensities_of(raw: RawLog) -> FloatArray:
 
 
 def looks_like(values: FloatArray) -> tuple[str, str] | None:
-    """Recognise logarithms and per cents by their range: ``(what they are, the unit's name)``."""
+    """Recognise logarithms and percentages by their range: ``(what they are, the unit's name)``."""
     if values.max() <= 0.0 and values.min() < 0.0:
         return "logarithms", "log"
     if 1.0 < values.max() <= 100.0 + 1e-6 and values.min() > 0.0 and np.mean(values > 1.0) > 0.2:
-        return "per cents", "percent"
+        return "percentages", "percent"
     return None
 
 
@@ -48,7 +48,7 @@ def _refuse(raw: RawLog, name: str, values: FloatArray, bad: AnyArray, why: str)
     if len(rows):
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r} has the propensity {values[rows[0]]:g}; {why} "
-            f"({len(rows):,} such rows). Drop such rows or mend the logging."
+            f"({len(rows):,} such rows). Drop such rows or fix the logging."
         )
 
 
@@ -61,7 +61,7 @@ def distribution_of(raw: RawLog) -> FloatArray:
     if len(off):
         raise ReadError(
             f"{raw.origin.place(int(off[0]))}, column {name!r}: the probabilities add up to {sums[off[0]]:.6g}, not to "
-            f"1 ({len(off):,} such rows). Mend the logging."
+            f"1 ({len(off):,} such rows). Fix the logging."
         )
     _refuse_strangers(raw, np.isnan(chosen))
     _refuse(raw, name, chosen, chosen <= 0.0, "an output that was chosen had a probability above 0")
@@ -76,7 +76,7 @@ def _refuse_strangers(raw: RawLog, strange: AnyArray) -> None:
         found = raw.table.column(name)[int(rows[0])].as_py()
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r}: the output {found!r} is not among the row's "
-            f"candidates ({len(rows):,} such rows). Drop such rows or mend the logging."
+            f"candidates ({len(rows):,} such rows). Drop such rows or fix the logging."
         )
 
 

@@ -84,9 +84,9 @@ def read_log(
     BanditLog
     """
     if not isinstance(columns, Columns | None):
-        raise InputError(f"columns must be poem.Columns(…); found {type(columns).__name__}.")
+        raise InputError(f"columns must be a poem.Columns; found {type(columns).__name__}.")
     if not isinstance(features, Features | Encoding | None):
-        raise InputError(f"features must be poem.Features or poem.Encoding(…); found {type(features).__name__}.")
+        raise InputError(f"features must be a poem.Features or a poem.Encoding; found {type(features).__name__}.")
     asked = (columns or BY_NAME).with_named(output=output, loss=loss, reward=reward, propensity=propensity)
     missing = asked.propensity == "missing"
     recipe, encoding = (None, features) if isinstance(features, Encoding) else (features, None)
@@ -119,10 +119,10 @@ def read_raw(
 ) -> RawLog:
     """Read a table and say which of its columns is what; nothing is checked yet.
 
-    ``structure`` is what an output is, if it is not to be inferred. ``defaults`` are the columns of a log that was read
-    before, used where they are there; ``recipe`` is how its columns
-    will become features: what was text then is text here, even if it looks like numbers. ``sides=False`` leaves out
-    the tables beside files of contexts.
+    ``structure`` says what an output is, unless it is to be inferred. ``defaults`` are the roles of a log that was read
+    before; they apply to columns that this one has as well. ``recipe`` says how columns will become features: a column
+    that was text there is text here, even if it looks like numbers. ``sides=False`` leaves out the tables beside files
+    of contexts.
     """
     ignored: tuple[str, ...] = ()
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):

@@ -31,7 +31,7 @@ def read_table(path: Path) -> Table:
         X, _ = load_svmlight_file(io.BytesIO(content), zero_based=True, multilabel=True)
     except (ValueError, OverflowError, MemoryError, IndexError) as error:
         raise ReadError(
-            f"{path.name}{_bad_line(content)} cannot be read as LibSVM text: {error}. Mend the line: labels, and then "
+            f"{path.name}{_bad_line(content)} cannot be read as LibSVM text: {error}. Fix the line: labels, and then "
             "growing positions from 0 to 2³¹ − 2 with their values."
         ) from error
     if X.shape[1] > MOST:

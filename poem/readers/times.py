@@ -52,7 +52,7 @@ def _moments(column: Column) -> Column | None:
 
 
 def _no_moment(raw: RawLog, column: Column) -> str:
-    """Say where the first string stands that is no time."""
+    """Say where the first string is that is not a time."""
     import pyarrow as pa
 
     if not is_text(column.type):

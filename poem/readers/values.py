@@ -16,7 +16,7 @@ def numbers_in(raw: RawLog, name: str) -> FloatArray:
     if not is_number(column.type):
         raise ReadError(
             f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}"
-            f"{first_odd(column, raw.origin.place)}. Mend the column, or name another one."
+            f"{first_odd(column, raw.origin.place)}. Fix the column, or name another one."
         )
     return floats(column)
 
@@ -43,7 +43,7 @@ def present(raw: RawLog, name: str) -> FloatArray:
     if len(bad):
         raise ReadError(
             f"{raw.origin.place(int(bad[0]))}, column {name!r} is empty, NaN or infinite ({len(bad):,} such rows). "
-            "Drop or mend them."
+            "Drop or fix them."
         )
     return values
 

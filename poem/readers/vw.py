@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's text format for contextual bandits: ``action:cost:probability | features``, one decision a line.
+"""Vowpal Wabbit's text format for contextual bandits: ``action:cost:probability | features``, one decision per line.
 
 What is followed: words before the bar are actions; one of them has a cost and a probability, the others are only
 said to be available. The last word is a tag if it touches the bar or starts with a quote. Namespaces have weights,
@@ -6,8 +6,8 @@ features without a value are 1, features of value 0 are dropped, repeated ones a
 of value 1 whatever the weight of its namespace, and values without a name are counted within their namespace. Blank
 lines and byte order marks are skipped. What stands before a tab in front of the bar is not read.
 
-What is not followed: where Vowpal Wabbit warns and guesses (a value that is no number, NaN, a probability above 1, an
-action that is a word), this is an error; and numbers stay doubles.
+What is not followed: where Vowpal Wabbit warns and guesses (a value that is not a number, NaN, a probability above 1,
+an action that is a word), this is an error; and numbers stay doubles.
 
 A feature is called ``namespace^feature``, ``namespace^feature^text`` for a category, ``namespace^[0]`` without a name;
 in the default namespace the first part is left out.
@@ -35,30 +35,24 @@ _LABEL = re.compile(r"\d+(:|$)|'|shared$")
 
 _PROBLEMS = {
     vw_scan.SHARED: "this is the multi-line form ({token}), in which each decision brings its own actions. poem "
-    "learns over a "
-    "fixed set of actions: write one line a decision, 'action:cost:probability | features', or log as DSJSON and "
-    "read that.",
+    "learns over a fixed set of actions: write one line per decision, 'action:cost:probability | features', or log as "
+    "DSJSON and read that.",
     vw_scan.NO_LABEL: "there is no label in {token}. Write 'action:cost:probability | features' with a space before "
-    "the bar "
-    "(a word that touches the bar or the end of the line is a tag, and what stands before a tab is not read). If "
-    "these are blocks of lines, one for each action, write one line a decision or read DSJSON.",
+    "the bar (a word that touches the bar or the end of the line is a tag, and what stands before a tab is not read). "
+    "If these are blocks of lines, one for each action, write one line per decision or read DSJSON.",
     vw_scan.NO_COST: "none of the actions in {token} has a cost. Write the chosen one as action:cost:probability.",
-    vw_scan.SEVERAL_COSTS: "{token} is a second action with a cost. A logged decision has one: write the other actions "
-    "without cost.",
+    vw_scan.SEVERAL_COSTS: "{token} is a second action with a cost. A logged decision has one: write the other "
+    "actions without cost.",
     vw_scan.BAD_ACTION: "{token} is not an action. Actions are whole numbers from 1 to 2147483647: number them, leave "
-    "out "
-    "comments, and start a tag with a quote (').",
+    "out comments, and start a tag with a quote (').",
     vw_scan.NO_PROBABILITY: "{token} has no probability. Write action:cost:probability, with the probability that the "
-    "action "
-    "had when it was chosen.",
+    "action had when it was chosen.",
     vw_scan.TOO_MANY_PARTS: "{token} has more than three parts. Write action:cost:probability.",
     vw_scan.BAD_COST: "the cost {token} is not a finite number. Write it like 1, -0.5 or 1e-3.",
     vw_scan.BAD_PROBABILITY: "the probability {token} is not a number above 0 and at most 1. Write the probability "
-    "with which "
-    "the action was chosen.",
+    "with which the action was chosen.",
     vw_scan.BAD_VALUE: "the value {token} of a feature starts like a number but is none that is finite. Write it like "
-    "1, "
-    "-0.5 or 1e-3; a category must not start with a digit, 'inf' or 'nan', nor be a lone 'e', '-' or '.'.",
+    "1, -0.5 or 1e-3; a category must not start with a digit, 'inf' or 'nan', nor be a lone 'e', '-' or '.'.",
     vw_scan.NO_VALUE: "the feature {token} ends in a colon without a value. Write feature:value, or the feature alone "
     "for 1.",
     vw_scan.BAD_WEIGHT: "the weight of the namespace {token} is not a finite number. Write |namespace:weight, like "

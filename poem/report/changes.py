@@ -20,7 +20,7 @@ BLOCK = 1 << 21  # numbers that one block holds
 FEW_ROWS = 30  # logged rows under which an output is hardly supported
 SEGMENTS_TRIED, SEGMENTS_SHOWN = 24, 5
 LEAST_SEGMENT = 0.02  # of the rows, on either side
-OUTPUTS_A_SEGMENT, FEATURES_AN_OUTPUT = 3, 5
+OUTPUTS_PER_SEGMENT, FEATURES_PER_OUTPUT = 3, 5
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ def _segment(log: BanditLog, name: str, new: FloatArray, old: FloatArray, rows: 
 
     def shifts(chosen: IntArray, way: float) -> tuple[Shift, ...]:
         told = [i for i in chosen if way * change[i] > 2.0 * noise[i] and abs(change[i]) >= 0.001]
-        return tuple(Shift(str(log.labels[i]), float(before[i]), float(after[i])) for i in told[:OUTPUTS_A_SEGMENT])
+        return tuple(Shift(str(log.labels[i]), float(before[i]), float(after[i])) for i in told[:OUTPUTS_PER_SEGMENT])
 
     return Segment(name, round(rows), shifts(order, 1.0), shifts(order[::-1], -1.0))
 
@@ -298,7 +298,7 @@ def _pull(policy: Policy, strength: FloatArray, output: int) -> Pull:
     order = np.argsort(-strength, kind="stable")
 
     def named(features: IntArray, way: float) -> tuple[tuple[str, float], ...]:
-        told = [int(j) for j in features[:FEATURES_AN_OUTPUT] if way * strength[j] > 1e-9]
+        told = [int(j) for j in features[:FEATURES_PER_OUTPUT] if way * strength[j] > 1e-9]
         return tuple((_name(policy, None, j), float(strength[j])) for j in told)
 
     return Pull(str(policy.labels[output]), named(order, 1.0), named(order[::-1], -1.0))

@@ -18,7 +18,7 @@ from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
 from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
 from poem.report.wording import Decimals
 
-BINS_A_DECADE = 4
+BINS_PER_DECADE = 4
 LEAST_WEIGHT, MOST_WEIGHT = 1e-4, 1e6  # weights beyond are counted in the outermost bins
 DECILES = 10
 FOLDS = 2
@@ -180,7 +180,7 @@ def _check(policy: Any, log: Any, other: Any) -> None:
     if not isinstance(policy, kinds) or not isinstance(log, BanditLog):
         raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if other is not None and not isinstance(other, kinds):
-        raise InputError(f"other must be a policy of poem's, as poem.load_policy returns; found {other!r}.")
+        raise InputError(f"other must be a Policy or a FlooredPolicy; found {type(other).__name__}.")
     if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
         raise MismatchError(
             "the other policy has other features or outputs, and a page is made from one reading of the log. Compare "
@@ -291,8 +291,8 @@ def _weights(ratio: FloatArray, log: BanditLog, evaluation: Evaluation, outcome:
 def histogram(ratio: FloatArray) -> tuple[Bin, ...]:
     """Count weights on a logarithmic scale; those too small to matter are in the first bin."""
     ends = np.clip([ratio.min(), ratio.max()], LEAST_WEIGHT, MOST_WEIGHT)
-    first, last = np.floor(np.log10(ends[0]) * BINS_A_DECADE), np.floor(np.log10(ends[1]) * BINS_A_DECADE) + 1
-    edges = 10.0 ** (np.arange(first, last + 1) / BINS_A_DECADE)
+    first, last = np.floor(np.log10(ends[0]) * BINS_PER_DECADE), np.floor(np.log10(ends[1]) * BINS_PER_DECADE) + 1
+    edges = 10.0 ** (np.arange(first, last + 1) / BINS_PER_DECADE)
     place = np.clip(np.searchsorted(edges, ratio, side="right") - 1, 0, len(edges) - 2)
     rows = np.bincount(place, minlength=len(edges) - 1) / len(ratio)
     weight = np.bincount(place, ratio, minlength=len(edges) - 1) / max(float(ratio.sum()), 1e-300)

@@ -8,14 +8,14 @@ from poem.report.wording import count, counted, percent, rough, short, significa
 
 MOST_PAIRS = 60  # outputs in the check of the weights
 CHECKS = {
-    "effective units": "Units of its own that the weighted log is worth. From 100 on an interval can be relied on.",
+    "effective units": "How many units of its own the weighted log is worth. From 100 on, intervals are reliable.",
     "independent units": "Users, sessions or contexts in the log. Rows of one unit count once.",
-    "largest weight share": "How much of all weight one unit carries. The less, the less hangs on luck.",
+    "largest weight share": "How much of all weight one unit carries. The less, the less depends on luck.",
     "mean weight": "Should be 1. If not, the propensities are wrong, or the log lacks what the policy does.",
     "clipped mass": "Weight that clipped IPS leaves out. Much of it makes clipped estimates too cautious.",
     "Pareto k": "How heavy the tail of the weights is. Above 0.7 no number of rows makes the estimate safe.",
-    "moved by the clip": "How far the estimate hangs on the largest 1% of the weights.",
-    "events": "Units whose outcomes decide: how often a rare one occurred. From 25 on an interval can be relied on.",
+    "moved by the clip": "How far the estimate depends on the largest 1% of the weights.",
+    "events": "Units whose outcomes decide: how often a rare one occurred. From 25 on, intervals are reliable.",
     "provably unsupported": "What the policy does where the log had no choice: nothing can be known about it.",
     "never logged": "How much of what the policy does was never tried in the log.",
 }

@@ -24,7 +24,7 @@ def view(content: Content, level: str) -> dict[str, Any]:
 def _tiles(content: Content) -> list[tuple[str, str, str]]:
     show, interval = content.decimals.show, content.decimals.interval
     worth = next(one.value for one in content.findings if one.name == "effective units")
-    gain = "gain, not to be relied on" if content.verdict.kind == "cannot be told" else "gain"
+    gain = "gain, unreliable" if content.verdict.kind == "cannot be told" else "gain"
     logged, value = content.logged, content.value
     return [
         (f"{content.outcome.name} in the log", show(logged.value), interval(logged.low, logged.high)),

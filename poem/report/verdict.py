@@ -118,7 +118,7 @@ class Case:
 
     @property
     def percent(self) -> str:
-        """The level in per cent."""
+        """The level as a percentage."""
         return f"{100.0 * self.evaluation.level:g}%"
 
 

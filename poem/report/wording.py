@@ -37,7 +37,7 @@ def short(value: float) -> str:
 
 
 def percent(share: float, *, signed: bool = False) -> str:
-    """Return a share in per cent."""
+    """Return a share as a percentage."""
     if not math.isfinite(share):
         return UNKNOWN if math.isnan(share) else fixed(share, 0) + "%"
     size = abs(100.0 * share)

@@ -22,7 +22,7 @@ from poem.files import (
 )
 
 MANY_CATEGORIES = 1000  # above which a column of strings is hashed
-WORDS = 3.0  # in the mean of a column, above which its strings are text
+WORDS = 3.0  # words on average, above which the strings of a column are text
 PAIRS = ((".index", ".value"), (".name", ".value"), ("_index", "_value"), ("_indices", "_values"))
 
 
@@ -71,7 +71,7 @@ def _choose(table: Table, name: str, value: str | None, asked: str | None, encod
     if is_text(column.type) or is_category(column.type):
         return _of_strings(name, column, encoding.hash_size)
     raise LogError(
-        f"column {name!r} holds {column.type}, which is no kind of feature. Leave it out (ignore), turn it into "
+        f"column {name!r} holds {column.type}, which cannot be a feature. Leave it out (ignore), turn it into "
         "numbers or strings, or, if it says when a decision was made, name it as the time."
     )
 
@@ -88,7 +88,7 @@ def _numeric(name: str, column: Column, scale: bool, place: Place) -> Numeric:
         scaler = StandardScaler().fit(values[:, None])
     mean, deviation = float(scaler.mean_[0]), float(scaler.scale_[0])
     if not (np.isfinite(mean) and np.isfinite(deviation)):
-        raise LogError(f"column {name!r} has numbers too large to be scaled. Mend them, or leave the column out.")
+        raise LogError(f"column {name!r} has numbers too large to be scaled. Fix them, or leave the column out.")
     return Numeric(name, mean, deviation)
 
 
@@ -124,7 +124,7 @@ def _hashed(name: str, column: Column, hash_size: int) -> Hashed:
 
 def _text(name: str, column: Column, hash_size: int) -> Text:
     if not is_text(column.type):
-        raise LogError(f"column {name!r} holds {column.type}, which is no text.")
+        raise LogError(f"column {name!r} holds {column.type}, which is not text.")
     return Text(name, hash_size)
 
 

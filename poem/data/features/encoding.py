@@ -1,4 +1,4 @@
-"""How raw columns become features where the default does not suit."""
+"""How raw columns become features, where the defaults do not fit."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ MOST_FEATURES = 2**31 - 1  # what a matrix can number in 32 bits
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the raw columns of a log become features, where it should not be as by default.
+    """How the raw columns of a log become features, where the defaults do not fit.
 
-    By default numbers are taken as they are, strings are one-hot, or hashed if there are more than a thousand different
-    ones, or hashed by words if they are text.
+    By default, numbers are kept as they are. Strings are one-hot encoded, or hashed if there are more than a thousand
+    different ones, or hashed by words if they are text.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Encoding:
     text : names
         Columns whose words to hash.
     hash_size : int
-        Features of each hashed column.
+        The number of features of each hashed column.
     """
 
     scale: bool = False

@@ -159,7 +159,7 @@ class Vector(Sized):
             row = int(np.flatnonzero(found != self.size)[0])
             raise LogError(
                 f"{place(row)}, column {self.column!r} has a list of {found[row]} numbers where {self.size} are "
-                "expected. Lists that stand for one vector must have one length; mend or drop such rows."
+                "expected. Lists that stand for one vector must have one length; fix or drop such rows."
             )
         flat = checked_list_numbers(flattened(column), self.column, found, place)
         return flat.reshape(len(found), self.size)
@@ -237,7 +237,7 @@ class Text(Hashed):
 
 @dataclass(frozen=True)
 class Sparse(Kind):
-    """Two lists a row: positions (``column``) and the values at them; positions that were not seen are left out."""
+    """Two lists per row: positions (``column``) and the values at them; positions that were not seen are left out."""
 
     kind = "sparse"
     value: str = ""
@@ -266,7 +266,7 @@ class Sparse(Kind):
 
 @dataclass(frozen=True)
 class Bag(Kind):
-    """A list of names a row, and perhaps one of values beside it; names that were not seen are left out."""
+    """A list of names per row, and perhaps one of values beside it; names that were not seen are left out."""
 
     kind = "bag"
     value: str = ""

@@ -119,7 +119,7 @@ def values_beside(table: Table, index: str, name: str, starts: IntArray, place: 
         row = int(np.flatnonzero(counts != wanted)[0])
         raise LogError(
             f"{place(row)} has {wanted[row]} entries in {index!r} and {counts[row]} in {name!r}. "
-            "Each entry needs its value; mend or drop such rows."
+            "Each entry needs its value; fix or drop such rows."
         )
     return checked_list_numbers(flattened(column), name, counts, place)
 
