@@ -96,7 +96,7 @@ def test_a_role_is_named_once():
 
 @pytest.mark.parametrize("wrong", [{"columns": {"loss": "a"}}, {"features": {"scale": True}}])
 def test_groups_of_arguments_have_types_of_their_own(wrong):
-    with pytest.raises(InputError, match=r"must be poem\..*found dict"):
+    with pytest.raises(InputError, match=r"must be a poem\..*found dict"):
         poem.read_log(TABLE, **wrong)
 
 
