@@ -7,7 +7,7 @@ from poem.version import VERSION
 
 if TYPE_CHECKING:
     from poem.certificates import Certificate
-    from poem.data import BanditLog
+    from poem.data import BanditLog, Catalogue
     from poem.data.features import Encoding, Features
     from poem.errors import PoemError
     from poem.estimators import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from poem.readers import Columns, read_log, write_log
     from poem.report import write_report
     from poem.simulation import Dataset, load_dataset, simulate
-    from poem.structures import MultiClass, MultiLabel, Subset
+    from poem.structures import Available, Candidates, MultiClass, MultiLabel, Subset
 
 __version__ = VERSION
 
@@ -62,9 +62,12 @@ __all__ = [
     "LBFGS",
     "SNIPS",
     "AdaGrad",
+    "Available",
     "BanditLog",
     "CRMLearner",
     "Calibration",
+    "Candidates",
+    "Catalogue",
     "Certificate",
     "Columns",
     "Dataset",
@@ -118,7 +121,7 @@ __all__ = [
 # Each name is imported when it is first asked for: `poem --help` needs none of them.
 _MODULES = {
     "certificates": ("Certificate",),
-    "data": ("BanditLog",),
+    "data": ("BanditLog", "Catalogue"),
     "data.features": ("Encoding", "Features"),
     "errors": ("PoemError",),
     "estimators": (
@@ -164,7 +167,7 @@ _MODULES = {
     "readers": ("Columns", "read_log", "write_log"),
     "report": ("write_report",),
     "simulation": ("Dataset", "load_dataset", "simulate"),
-    "structures": ("MultiClass", "MultiLabel", "Subset"),
+    "structures": ("Available", "Candidates", "MultiClass", "MultiLabel", "Subset"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -358,9 +358,9 @@ def test_problems_are_found(rows):
     minds_x = poem.Policy(poem.MultiClass(2), peaked, True, (0, 1))
     ignores_x = replace(minds_x, weights=np.zeros((4, 2)))
     trusted = Estimate(0.5, 0.1, 100, 100, 1.1, 0.0, 50.0)
-    assert find_problems(minds_x, rows.X, 1.0) == ()
-    assert find_problems(minds_x, rows.X, 0.001) == (AVOIDS,)
-    assert find_problems(ignores_x, rows.X, 1.0) == (IGNORES,)
+    assert find_problems(minds_x, rows.X, None, 1.0) == ()
+    assert find_problems(minds_x, rows.X, None, 0.001) == (AVOIDS,)
+    assert find_problems(ignores_x, rows.X, None, 1.0) == (IGNORES,)
     assert not overfits(trusted)
     assert overfits(replace(trusted, mean_weight=2.5))
     # Far from 1, but within what chance does to a mean of so few rows.

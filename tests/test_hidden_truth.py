@@ -8,7 +8,7 @@ from scipy import optimize, special
 
 import poem
 from poem.compute.kernels import Threads
-from poem.compute.matrix import mean_square
+from poem.data import mean_square
 from poem.data.layout import Layout
 from poem.evaluation.calibration import calibrate
 from poem.learning.training import Training
@@ -73,7 +73,7 @@ def test_shares_are_the_chances_to_be_wrong_and_the_value_their_cross_entropy(fo
 def test_where_all_choices_were_right_it_is_multinomial_logistic_regression():
     log, _ = truth_log()
     seen = log.take(log.loss == 0.0)
-    ridge = 0.1 * mean_square(seen.X)
+    ridge = 0.1 * mean_square(seen)
     X = with_constant(seen.X)[seen.context]
     found = fit_bounded(HiddenTruth, seen, 0.1, UNIT, Threads())
     np.testing.assert_array_equal(found[:-1, -1], 0.0)
@@ -142,9 +142,9 @@ def test_its_mean_under_a_policy_is_the_sum_over_classes(form, max_scores):
     for shard in layout.shards:
         for piece in shard.pieces:
             scores = shard.design.block(piece.contexts.start, piece.contexts.stop).scores(wide, CLASSES)
-            values, alone = losses.of_piece(shard, piece)
+            values = losses.of_piece(shard, piece)
             mine = layout.contexts[shard.first + piece.contexts.start : shard.first + piece.contexts.stop]
-            mean = layout.structure.expected(scores, values) + alone
+            mean = layout.structure.mean_under(scores, values)
             np.testing.assert_allclose(mean, expected[mine], rtol=1e-9)
 
 

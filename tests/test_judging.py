@@ -115,7 +115,7 @@ def test_a_policy_that_was_not_kept_is_made_again(kind, monkeypatch):
     kept = poem.fit(log, **options)
     monkeypatch.setattr(contest, "KEPT_BYTES", 0)
 
-    def goes_wrong(policy, contexts, mean_weight):
+    def goes_wrong(policy, contexts, available, mean_weight):
         return ("ignores x",) if policy.record.n_train == len(log) else ()
 
     monkeypatch.setattr(contest, "find_problems", goes_wrong)

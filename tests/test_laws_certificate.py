@@ -43,7 +43,7 @@ class AnyLosses:
 
     def of_piece(self, shard, piece):
         where = slice(shard.first + piece.contexts.start, shard.first + piece.contexts.stop)
-        return self.values[where], self.alone[where]
+        return np.column_stack([self.values[where], self.alone[where]])
 
 
 class TinyWorld:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from finite_differences import numeric_gradient
+from scipy import special
 
 import poem
 from poem.arrays import frozen
@@ -14,11 +15,11 @@ from poem.compute.kernels import Threads
 from poem.data.layout import Layout
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
-from poem.models import ContextLosses, LossModel
+from poem.models import LossModel, losses_on
 from poem.objectives.risk import Risk
 from poem.optimizers import LBFGS, AdaGrad
 
-KINDS = ["labels", "classes"]
+KINDS = ["labels", "classes", "available", "candidates", "own candidates"]
 FORMS = ["dense", "csr", "csr-replayed"]
 ESTIMATORS = [
     IPS(None),
@@ -43,6 +44,9 @@ def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
     y = (rng.random((n, 5)) < 0.4).astype(int) if kind == "labels" else rng.integers(0, 4, n)
     uniform = -5 * np.log(2) if kind == "labels" else -np.log(4)
     rows = {"loss": -rng.random(n), "log_propensity": uniform + rng.uniform(-0.7, 0.7, n)}
+    if kind in OFFERS:
+        y, lists = offered(contexts, context, rng)
+        rows |= offers(kind, lists, context, form, rng)
     if form == "dense":
         return poem.BanditLog(X.toarray()[context], y, **rows)
     if form == "csr":
@@ -50,12 +54,35 @@ def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
     return poem.BanditLog(X, y, context=context, **rows)
 
 
+OFFERS = ("available", "candidates", "own candidates")
+
+
+def offered(contexts, context, rng):
+    """Return logged outputs and the lists that they were chosen from, of one to four classes each."""
+    lists = [np.sort(rng.permutation(4)[: rng.integers(1, 5)]).tolist() for _ in range(contexts)]
+    return np.array([lists[c][rng.integers(0, len(lists[c]))] for c in context]), lists
+
+
+def offers(kind, lists, context, form, rng):
+    given = {"available": lists if form == "csr-replayed" else [lists[c] for c in context], "labels": range(4)}
+    if kind == "available":
+        return given
+    catalogue = sp.random_array((4, 6), density=0.5, rng=rng, format="csr")
+    if kind == "candidates":
+        return given | {"actions": poem.Catalogue(range(4), catalogue)}
+    # The features of an action differ from context to context.
+    own = sp.random_array((sum(map(len, lists)), 6), density=0.5, rng=rng, format="csr")
+    starts = np.append(0, np.cumsum([len(one) for one in lists]))
+    rows = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in context])
+    return given | {"actions": own if form == "csr-replayed" else own[rows]}
+
+
 LOW, HIGH = -1.5, 0.5  # what the loss models call −1 and 0
 
 
 def loss_models(log, seed=3):
     rng = np.random.default_rng(seed)
-    shape = log.n_features + 1, len(log.labels) + 1
+    shape = log.n_features + 1, log.structure.n_scores + 1
     return [LossModel(0.3 * rng.normal(size=shape), centre) for centre in (-0.4, -0.7)]
 
 
@@ -68,7 +95,7 @@ def make_risk(log, estimator, lam=2.0, l2=0.1, intercept=True, threads=1, max_sc
     layout = Layout(log, log.structure, intercept, max_scores)
     losses = None
     if estimator.needs_model:
-        losses = ContextLosses(layout, loss_models(log), fold_of(log), (LOW, HIGH), Threads(threads))
+        losses = losses_on(layout, loss_models(log), fold_of(log), (LOW, HIGH), Threads(threads))
     return Risk(layout, layout.loss, estimator, lam=lam, l2=l2, losses=losses, centre=centre, threads=Threads(threads))
 
 
@@ -101,17 +128,43 @@ def all_outputs(log):
     return np.arange(len(log.labels))
 
 
-def modelled(log, x, y, model):
-    """What a loss model says of one output in one context, on the scale of [−1, 0]."""
-    x = np.append(x, 1.0)
-    by_output = model.weights[:, :-1] @ (y if np.ndim(y) else np.eye(len(log.labels))[y])
-    return (model.centre + x @ by_output + x @ model.weights[:, -1] - HIGH) / (HIGH - LOW)
+def features_of(log, context):
+    """What describes each output of a context, (outputs, k), and which outputs these are."""
+    if log.available is None:
+        every = all_outputs(log)
+        return every if every.ndim == 2 else np.eye(len(every)), every
+    own = slice(*log.available.starts[context : context + 2])
+    actions, z = log.available.action[own], log.available.features
+    rows = np.arange(own.start, own.stop) if log.available.row is None else log.available.row[own]
+    return np.eye(len(log.labels))[actions] if z is None else z.toarray()[rows], actions
 
 
-def u_by_hand(log, policy, estimator):
+def place_of(outputs, y):
+    return int(np.flatnonzero(np.all(outputs == y, axis=1) if np.ndim(y) else outputs == y)[0])
+
+
+def log_probs(log, w, intercept, context):
+    """log h of every output of a context, by the formula."""
+    x = log.X.toarray()[context]
+    scores = features_of(log, context)[0] @ ((np.append(x, 1.0) if intercept else x) @ w)
+    return scores - special.logsumexp(scores)
+
+
+def log_prob_by_hand(log, w, intercept):
+    every = [log_probs(log, w, intercept, c) for c in range(log.n_contexts)]
+    return np.array([every[c][place_of(features_of(log, c)[1], y)] for c, y in zip(log.context, log.y, strict=True)])
+
+
+def modelled(log, context, model):
+    """What a loss model says of the outputs of one context, on the scale of [−1, 0]."""
+    x = np.append(log.X.toarray()[context], 1.0)
+    losses = features_of(log, context)[0] @ (x @ model.weights[:, :-1])
+    return (model.centre + losses + x @ model.weights[:, -1] - HIGH) / (HIGH - LOW)
+
+
+def u_by_hand(log, w, intercept, estimator):
     """The number that each row adds to the mean, by the textbook: no marginals, no sums by context."""
-    X = log.X.toarray()
-    log_prob, p = policy.log_prob(X[log.context], log.y), np.exp(log.log_propensity)
+    log_prob, p = log_prob_by_hand(log, w, intercept), np.exp(log.log_propensity)
     if isinstance(estimator, ImplicitExploration):
         return np.exp(log_prob) / (p + estimator.gamma) * log.loss
     ratio = np.exp(log_prob) / p
@@ -120,12 +173,11 @@ def u_by_hand(log, policy, estimator):
     ratio = ratio if estimator.clip is None else np.minimum(ratio, estimator.clip)
     if isinstance(estimator, IPS):
         return ratio * log.loss
-    models, fold, outputs, u = loss_models(log), fold_of(log), all_outputs(log), []
+    models, fold, u = loss_models(log), fold_of(log), []
     for i, c in enumerate(log.context):
-        model = models[fold[c]]
-        probability = np.exp(policy.log_prob(np.tile(X[c], (len(outputs), 1)), outputs))
-        mean = probability @ [modelled(log, X[c], y, model) for y in outputs]
-        u.append(mean + ratio[i] * (log.loss[i] - modelled(log, X[c], log.y[i], model)))
+        losses = modelled(log, c, models[fold[c]])
+        mean = np.exp(log_probs(log, w, intercept, c)) @ losses
+        u.append(mean + ratio[i] * (log.loss[i] - losses[place_of(features_of(log, c)[1], log.y[i])]))
     return np.array(u)
 
 
@@ -135,17 +187,16 @@ def u_by_hand(log, policy, estimator):
 def test_value_is_the_formula_of_the_paper(kind, estimator, intercept, pulled_to):
     log = make_log(kind, "csr-replayed", contexts=20)
     assert set(fold_of(log)) == {0, 1}
-    centre = np.full((12 + intercept, len(log.labels)), pulled_to)
+    centre = np.full((12 + intercept, log.structure.n_scores), pulled_to)
     risk = make_risk(log, estimator, lam=2.0, l2=0.1, intercept=intercept, centre=centre)
     w = random_weights(risk)
-    policy = poem.Policy(log.structure, w, intercept, log.labels)
     if isinstance(estimator, SNIPS):
-        ratio = np.exp(policy.log_prob(log.X[log.context], log.y) - log.log_propensity)
+        ratio = np.exp(log_prob_by_hand(log, w, intercept) - log.log_propensity)
         ratio = np.minimum(ratio, estimator.clip)
         value = (ratio * log.loss).sum() / ratio.sum()
         expected = value + 2.0 * np.sqrt(np.sum((ratio * (log.loss - value)) ** 2)) / ratio.sum()
     else:
-        u = u_by_hand(log, policy, estimator)
+        u = u_by_hand(log, w, intercept, estimator)
         expected = u.mean() + 2.0 * np.sqrt(u.var(ddof=1) / len(u))
     assert risk(w)[0] == pytest.approx(expected + 0.05 * np.sum((w - centre) ** 2), rel=1e-12)
 
@@ -161,8 +212,8 @@ def test_an_estimator_that_needs_a_loss_model_is_refused_without_one():
 def test_a_loss_model_that_knows_nothing_leaves_ips(kind):
     log = make_log(kind, "csr-replayed")
     layout = Layout(log, log.structure, True)
-    nothing = LossModel(np.zeros((13, len(log.labels) + 1)), HIGH)
-    losses = ContextLosses(layout, [nothing], np.zeros(40, dtype=np.int64), (LOW, HIGH))
+    nothing = LossModel(np.zeros((13, log.structure.n_scores + 1)), HIGH)
+    losses = losses_on(layout, [nothing], np.zeros(40, dtype=np.int64), (LOW, HIGH))
     dr = Risk(layout, layout.loss, DoublyRobust(3.0), lam=2.0, losses=losses)
     w = random_weights(dr)
     value, gradient = make_risk(log, IPS(3.0), l2=0.0)(w)
@@ -223,14 +274,9 @@ def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):
     log = make_log(kind, form)
     part = log.take(np.flatnonzero(log.context % 3 == 0))
     assert len(make_risk(part, estimator).layout.shards[0].pieces[0].starts) - 1 < part.n_contexts
-    alone = poem.BanditLog(
-        part.X[np.unique(part.context)],
-        part.y,
-        loss=part.loss,
-        log_propensity=part.log_propensity,
-        context=part.units(),
-        labels=part.labels,
-    )
+    seen = np.unique(part.context)
+    offers = None if part.available is None else part.available.of(seen)
+    alone = part._with(X=part.X[seen], context=frozen(part.units()), available=offers)
     w = random_weights(make_risk(part, estimator))
     value, gradient = make_risk(part, estimator)(w)
     again, slopes = make_risk(alone, estimator)(w)
@@ -298,7 +344,7 @@ class _Majoriser:
         return float(self.slopes @ sums), gradient
 
 
-@every_kind
+@pytest.mark.parametrize("kind", ["labels", "classes"])
 def test_a_constant_added_to_the_loss_moves_the_argmin_of_ips_but_not_of_snips(kind):
     """The paper's §4.1: with losses above 0, IPS learns to avoid the log."""
     log = make_log(kind, "csr-replayed")

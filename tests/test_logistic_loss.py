@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 import poem
 from poem.compute.kernels import Threads
-from poem.compute.matrix import mean_square
+from poem.data import mean_square
 from poem.evaluation.calibration import calibrate
 from poem.learning.training import Training
 from poem.models.bounded import bounded_error, fit_bounded
@@ -42,7 +42,7 @@ def test_it_is_logistic_regression_on_the_features(kind):
     log, chosen = make_log(kind, drawn)
     X = np.hstack([log.X, np.ones((len(log), 1))])
     features = np.hstack([np.einsum("nd,nk->ndk", X, chosen).reshape(len(X), -1), X])
-    expected = LogisticRegression(C=1 / (0.1 * mean_square(log.X)), fit_intercept=False, tol=1e-8, max_iter=1000)
+    expected = LogisticRegression(C=1 / (0.1 * mean_square(log)), fit_intercept=False, tol=1e-8, max_iter=1000)
     coef = expected.fit(features, log.loss).coef_[0]
     found = fit_bounded(Logistic, log, 0.1, (0.0, 1.0), Threads())
     np.testing.assert_allclose(found[:, :-1].ravel(), coef[: 4 * 3], atol=0.02 * np.abs(coef).max())

@@ -9,13 +9,13 @@ import pytest
 from easy_logs import BRIEF
 
 import poem
-from poem.structures import KINDS, Structure
+from poem.structures import KINDS, Fixed
 
 ITEMS = ("ads", "news", "shop")
 
 
 @dataclass(frozen=True)
-class Ranking(Structure):
+class Ranking(Fixed):
     """An order of all items: h(y|x) ∝ exp(Σ score · number of items behind it), by enumeration."""
 
     n_items: int

@@ -5,7 +5,7 @@ import pytest
 
 import poem
 from poem.compute.kernels import Threads
-from poem.compute.matrix import mean_square
+from poem.data import mean_square
 from poem.data.folds import folds_by_context
 from poem.evaluation.calibration import calibrate
 from poem.learning.training import FOLDS, Training
@@ -90,7 +90,7 @@ def test_the_error_of_a_bounded_model_is_that_of_held_out_rows(kind):
     log = a_log("classes")
     held = held_out(log, 0)[0]
     strength, error = bounded_error(kind, log, [held], (0.0, 1.0), Threads())
-    scaled = strength * mean_square(log.X) / mean_square(log.take(~held).X)
+    scaled = strength * mean_square(log) / mean_square(log.take(~held))
     weights = fit_bounded(kind, log.take(~held), scaled, (0.0, 1.0), Threads())
     judge = kind(log.take(held), (0.0, 1.0), Threads())
     by_hand = np.mean((judge.loss - judge.shares(weights)) ** 2)

@@ -49,7 +49,8 @@ class LoggerScores:
         self._layout, self._weights = layout, model.weights
         self._table: FloatArray | None = None
         if model.floored is not None:
-            self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts]), LEAST))
+            offers = None if layout.available is None else layout.available.of(layout.contexts)
+            self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts], offers), LEAST))
         elif model.steps is not None:
             self._table = model.steps.log_prob(layout.X[layout.contexts])
         elif len(layout.shards) == 1:  # scores are kept only while they are few
@@ -63,9 +64,9 @@ class LoggerScores:
 
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         """Return the scores (m, k) of a piece's contexts."""
-        if self._table is not None:
-            return self._table[shard.places(piece)]
-        return self._scores(shard, piece)
+        if self._table is None:
+            return self._scores(shard, piece)
+        return self._layout.design.part(self._table, shard.places(piece), self._layout.structure.n_scores)
 
     def _scores(self, shard: Shard, piece: Piece) -> FloatArray:
         block = shard.block(piece)
@@ -102,7 +103,8 @@ class Steps:
 
 def can_have_steps(log: BanditLog, structure: Structure) -> bool:
     """Tell whether a tree is tried on a log."""
-    few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS
+    # What is available decides as well as the context does: a tree over contexts does not know it.
+    few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS and log.available is None
     return few and not is_sparse(log.X) and log.n_features <= WIDEST
 
 
@@ -127,7 +129,7 @@ def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerM
     """Return the model of the policy that made the log; None for label sets with a floor, which have no scores."""
     if isinstance(policy, Policy):
         return LoggerModel(weights)
-    return LoggerModel(weights, floored=policy) if policy.structure.lists_outputs else None
+    return LoggerModel(weights, floored=policy) if policy.structure.one_each else None
 
 
 def _error(log_ratio: FloatArray) -> float:

@@ -28,7 +28,7 @@ from poem.compute import Threads
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.models import ContextLosses
-from poem.structures import Structure
+from poem.structures import Fixed, Structure
 
 CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
@@ -53,8 +53,8 @@ def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
 
     A sum estimated from samples has the same error in all rows of a context, so these must belong to one unit.
     """
-    if structure.every(4 * COUNT) is not None:
-        return True
+    if log.available is not None or not isinstance(structure, Fixed) or structure.every(4 * COUNT) is not None:
+        return True  # Σ s is exact
     pairs = np.unique(log.context.astype(np.int64) * (int(units.max()) + 1) + units)
     return len(pairs) == len(np.unique(log.context))
 
@@ -120,37 +120,46 @@ def _of_piece(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return s(x, y)/p − Σ s of each row before scaling, and the upper limit of Σ s in each context."""
-    structure, m = layout.structure, len(piece.starts) - 1
-    values, alone = losses.of_piece(shard, piece)
+    space, m, values = piece.space, len(piece.starts) - 1, losses.of_piece(shard, piece)
 
-    def tilts(y: AnyArray, starts: IntArray, part: slice, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return log g and (h/g − 1)·q of some outputs of some contexts; ``rows`` is the context of each output."""
-        log_h, log_g = (structure.log_prob(one[part], frozen(y), starts) for one in scores)
-        q = np.clip(-(structure.chosen(values[part], frozen(y), starts) + alone[part][rows]), 0.0, 1.0)
+    def tilts(y: AnyArray, starts: IntArray, part: slice) -> tuple[FloatArray, FloatArray]:
+        """Return log g and (h/g − 1)·q of some outputs of some contexts."""
+        log_h, log_g = (space.log_prob(frozen(one[part]), frozen(y), starts) for one in scores)
+        q = np.clip(-space.predicted(values[part], frozen(y), starts), 0.0, 1.0)
         return log_g, np.expm1(np.minimum(log_h - log_g, LARGEST_LOG)) * q
 
-    def outputs(part: slice) -> tuple[FloatArray, FloatArray, bool]:
-        """Return (h/g − 1)·q of the outputs that sums of some contexts go over, their weights, and if it is exact."""
-        y, weight, exact = structure.outputs(scores[1][part], rng, COUNT)
-        count, j = weight.shape
-        borders = frozen(np.arange(0, count * j + 1, j, dtype=np.int64))
-        return tilts(y, borders, part, np.repeat(np.arange(count), j))[1].reshape(count, j), weight, exact
+    def outputs(part: slice) -> tuple[FloatArray, FloatArray, IntArray, bool]:
+        """Return (h/g − 1)·q of the outputs that sums go over, their weights, where contexts start, and if exact."""
+        y, weight, starts, exact = space.outputs(frozen(scores[1][part]), rng, COUNT)
+        return tilts(y, starts, part)[1], weight, starts, exact
 
-    def all_outputs() -> tuple[FloatArray, FloatArray, bool]:
+    def all_outputs() -> tuple[FloatArray, FloatArray, IntArray, bool]:
         """Return the same for all contexts, a few at a time: there are many outputs for each."""
-        each = structure.n_outputs if structure.n_outputs <= 4 * COUNT else COUNT
-        step = max(1, BLOCK_SCORES // (each * structure.n_scores))
-        parts = [outputs(slice(first, min(first + step, m))) for first in range(0, m, step)]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]), parts[0][2]
+        found = [outputs(part) for part in _parts(layout, m)]
+        if len(found) == 1:
+            return found[0]
+        tilt, weight = (np.concatenate([one[place] for one in found]) for place in (0, 1))
+        return tilt, weight, np.arange(m + 1) * (len(tilt) // m), found[0][3]
 
-    tilt, weight, exact = all_outputs()
-    highest = np.maximum(tilt.max(axis=1), 0.0)
+    tilt, weight, starts, exact = all_outputs()
+    highest = np.maximum(np.maximum.reduceat(tilt, starts[:-1]), 0.0)
     if not exact:  # κ must not come from the samples that the sum is taken over
-        tilt, weight, _ = all_outputs()
-    total = np.sum(weight * np.maximum(highest[:, None] - tilt, 0.0), axis=1)
+        tilt, weight, starts, _ = all_outputs()
+    off = np.repeat(highest, np.diff(starts)) - tilt
+    total = np.add.reduceat(weight * np.maximum(off, 0.0), starts[:-1])
     most = total if exact else highest + 1.0
     rows = np.repeat(np.arange(m), np.diff(piece.starts))
-    log_g, own = tilts(piece.y, piece.starts, slice(0, m), rows)
+    log_g, own = tilts(piece.y, piece.starts, slice(None))
     odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], LARGEST_LOG_RATIO))
     difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
     return difference, most
+
+
+def _parts(layout: Layout, m: int) -> list[slice]:
+    """Cut contexts so that the scores of all their outputs are few; those of candidates are no more than the scores."""
+    if layout.available is not None:
+        return [slice(None)]
+    structure = layout.structure
+    each = structure.n_outputs if structure.n_outputs <= 4 * COUNT else COUNT
+    step = max(1, BLOCK_SCORES // (each * structure.n_scores))
+    return [slice(first, min(first + step, m)) for first in range(0, m, step)]

@@ -2,16 +2,19 @@
 
 from poem.compute.exponential import exp_down
 from poem.compute.kernels import OneBlasThread, Threads, count_threads, exact_kernel, inlined, kernel
-from poem.compute.linear import DenseDesign, Design, RowGradient, design_of, pairs
-from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, mean_square
+from poem.compute.linear import DenseDesign, Design, RowGradient, SomeContexts, design_of, pairs
+from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
+from poem.compute.offered import OfferedDesign, ragged_places
 from poem.compute.packed import lanes_for, packed_zeros
 
 __all__ = [
     "DenseDesign",
     "Design",
     "Matrix",
+    "OfferedDesign",
     "OneBlasThread",
     "RowGradient",
+    "SomeContexts",
     "Threads",
     "as_matrix",
     "compact",
@@ -23,7 +26,8 @@ __all__ = [
     "is_sparse",
     "kernel",
     "lanes_for",
-    "mean_square",
     "packed_zeros",
     "pairs",
+    "ragged_places",
+    "row_mean_square",
 ]

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute.kernels import Threads
 from poem.compute.matrix import Matrix, is_sparse
-from poem.compute.packed import FloatType, packed
+from poem.compute.packed import FloatType, lanes_for, packed, packed_zeros
 from poem.compute.row_products import add_rows_times, rows_times, scatter, some_rows_times
 
 PIECES = 8
@@ -53,8 +53,22 @@ class Design(ABC):
         """Return contexts ``first`` to ``last`` as a view."""
 
     @abstractmethod
+    def lengths(self) -> IntArray:
+        """Return how many features of each context are stored, (m,)."""
+
+    @abstractmethod
     def cuts(self, k: int) -> IntArray:
         """Return the borders of pieces of contexts of about equal work."""
+
+    @property
+    def borders(self) -> IntArray | None:
+        """Where the candidates of each context begin, if contexts have candidates of their own."""
+        return None
+
+    @property
+    def contexts(self) -> "Design":
+        """The contexts alone, without candidates."""
+        return self
 
     def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
         """Return a copy of w as the products want it."""
@@ -68,9 +82,21 @@ class Design(ABC):
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         """Return X·w for all contexts of this block, (m, k)."""
 
+    def room(self, k: int) -> FloatArray:
+        """Return zeros for the slopes of all scores, as :meth:`add_transposed` wants them: packed (m, k)."""
+        return packed_zeros(self.n_contexts, k)
+
+    def part(self, slopes: FloatArray, contexts: slice, k: int) -> FloatArray:
+        """Return the slopes of some neighbouring contexts as a view in the shape of their scores."""
+        return slopes[contexts, :k]
+
     @abstractmethod
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
-        """Add Xᵀ·slopes to ``grad`` in the form of plain weights, where ``slopes`` is packed (m, k)."""
+        """Add Xᵀ·slopes to ``grad`` in the form of plain weights, where ``slopes`` come from :meth:`room`."""
+
+    def some(self, contexts: IntArray) -> "SomeContexts":
+        """Return some contexts, in any order, for one batch."""
+        return SomeContexts(self, contexts)
 
     @abstractmethod
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
@@ -79,6 +105,25 @@ class Design(ABC):
     @abstractmethod
     def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
         """Return Xᵀ·slopes for some contexts in the form of wide weights, where ``slopes`` is packed (b, k)."""
+
+
+class SomeContexts:
+    """A batch of contexts as one factor of a product with wide weights."""
+
+    borders: IntArray | None = None  # where the candidates of each context begin, if they have candidates of their own
+
+    def __init__(self, design: Design, contexts: IntArray) -> None:
+        self._design, self.contexts = design, contexts
+
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        """Return X·w, (b, k)."""
+        return self._design.batch_scores(wide, k, self.contexts)
+
+    def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
+        """Return Xᵀ·slopes in the form of wide weights, where ``slopes`` have the shape of the scores."""
+        wide: FloatArray = np.zeros((len(self.contexts), lanes_for(k)), dtype=dtype)
+        wide[:, :k] = slopes
+        return self._design.batch_transposed(self.contexts, wide)
 
 
 def design_of(X: Matrix, intercept: bool, rows: IntArray | None = None, for_batches: bool = False) -> Design:
@@ -104,6 +149,9 @@ class DenseDesign(Design):
 
     def block(self, first: int, last: int) -> "DenseDesign":
         return DenseDesign(self.X[first:last], self.intercept)
+
+    def lengths(self) -> IntArray:
+        return np.full(self.n_contexts, self.n_features, dtype=np.int64)
 
     def cuts(self, k: int) -> IntArray:
         return _even_cuts(self.n_contexts, self.X.size * k)
@@ -167,8 +215,11 @@ class SparseDesign(Design):
         rows = self._begins[first:last], self._ends[first:last]
         return SparseDesign(rows, self._columns, self._data, self.n_features, self.intercept, self._order)
 
+    def lengths(self) -> IntArray:
+        return self._ends - self._begins
+
     def cuts(self, k: int) -> IntArray:
-        return _cuts_by_weight(self._ends - self._begins, k)
+        return cuts_by_work((self.lengths() + 1) * k)  # a row itself counts as one
 
     def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
         return packed(w, dtype, self._order)
@@ -197,7 +248,7 @@ class SparseDesign(Design):
         return self._transposed
 
     def _transpose(self) -> tuple[IntArray, AnyArray, FloatArray, IntArray]:
-        lengths = self._ends - self._begins
+        lengths = self.lengths()
         pointers = np.append(0, np.cumsum(lengths))
         entries: Any = slice(self._begins[0], self._ends[-1])
         if pointers[-1] != self._ends[-1] - self._begins[0]:  # some rows are left out
@@ -224,7 +275,7 @@ class SparseDesign(Design):
             begins, ends = pointers[first:last], pointers[first + 1 : last + 1]
             add_rows_times(begins, ends, contexts, values, dense, features[first:last], grad)
 
-        threads.map(add, pairs(_cuts_by_weight(np.diff(pointers), grad.shape[1])))
+        threads.map(add, pairs(cuts_by_work((np.diff(pointers) + 1) * grad.shape[1])))
         if self.intercept:
             grad[-1] += slopes[:, : grad.shape[1]].sum(axis=0)
 
@@ -248,7 +299,7 @@ class SparseDesign(Design):
     @cached_property
     def _longest(self) -> int:
         """The most non-zeros that a context has."""
-        return int((self._ends - self._begins).max(initial=0))
+        return int(self.lengths().max(initial=0))
 
     def _borrow_slot(self) -> IntArray:
         """Return an array of -1, one for each feature, that no other thread uses."""
@@ -276,11 +327,10 @@ def _even_cuts(length: int, work: int) -> IntArray:
     return np.linspace(0, length, pieces + 1).astype(np.int64)
 
 
-def _cuts_by_weight(lengths: IntArray, k: int) -> IntArray:
-    """Cut rows so that pieces have equal numbers of non-zeros (a row itself counts as one)."""
-    rows = len(lengths)
-    weight = np.append(0, np.cumsum(lengths + 1))
-    pieces = max(1, min(PIECES, rows, int(weight[-1]) * k // PIECE_WORK))
-    cuts = np.searchsorted(weight, np.linspace(0, weight[-1], pieces + 1))
+def cuts_by_work(work: IntArray) -> IntArray:
+    """Cut rows so that pieces have about equal work, in multiply-adds."""
+    rows, total = len(work), np.append(0, np.cumsum(work))
+    pieces = max(1, min(PIECES, rows, int(total[-1]) // PIECE_WORK))
+    cuts = np.searchsorted(total, np.linspace(0, total[-1], pieces + 1))
     cuts[0], cuts[-1] = 0, rows
     return np.unique(cuts)

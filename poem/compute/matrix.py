@@ -131,8 +131,8 @@ def compact(X: Matrix) -> tuple[IntArray, Matrix]:
     return columns, sp.csr_array((X.data, places, X.indptr), shape=(n, len(columns)))
 
 
-def mean_square(X: Matrix) -> float:
-    """Return the mean squared norm of a row, with its constant: what l2 strengths are measured in."""
+def row_mean_square(X: Matrix) -> float:
+    """Return the mean squared norm of a row, with its constant."""
     squares = float((X.data**2).sum()) if is_sparse(X) else float(np.einsum("ij,ij->", X, X))
     rows: int = X.shape[0]
     return squares / rows + 1.0

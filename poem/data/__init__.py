@@ -1,7 +1,20 @@
 """The log in memory: its columns, folds, and the layout that loops run over."""
 
 from poem.data.folds import folds_by_context, folds_of
-from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard
+from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard, offered_design
 from poem.data.log import BanditLog
+from poem.data.offers import Catalogue, Offers, mean_square
 
-__all__ = ["SHARD_SCORES", "BanditLog", "Layout", "Piece", "Shard", "folds_by_context", "folds_of"]
+__all__ = [
+    "SHARD_SCORES",
+    "BanditLog",
+    "Catalogue",
+    "Layout",
+    "Offers",
+    "Piece",
+    "Shard",
+    "folds_by_context",
+    "folds_of",
+    "mean_square",
+    "offered_design",
+]

@@ -26,6 +26,7 @@ def digest_of(log: "BanditLog") -> str:
     more = [array for array in (log.time,) if array is not None]
     if log.logger is not None:
         digest.update(repr(log.logger.tolist()).encode())
+    more += [] if log.available is None else log.available.arrays()
     for array in [*parts, log.y, log.loss, log.log_propensity, log.context, *more]:
         digest.update(str((array.dtype, array.shape)).encode())
         digest.update(array)

@@ -10,11 +10,12 @@ from poem.arrays import IntArray, frozen
 from poem.compute import Matrix, is_sparse
 from poem.data.description import few_of
 from poem.errors import InputError
+from poem.structures import Available
 
 if TYPE_CHECKING:
     from poem.data.log import BanditLog
 
-ALIKE = ("group", "logger", "time")  # columns that all logs have, or none
+ALIKE = ("group", "logger", "time", "available")  # columns that all logs have, or none
 
 
 def check_same_kind(first: "BanditLog", other: "BanditLog") -> None:
@@ -24,7 +25,9 @@ def check_same_kind(first: "BanditLog", other: "BanditLog") -> None:
         "outputs": (first.structure.describe(), other.structure.describe(), first.structure == other.structure),
         "features": (first.n_features, other.n_features, first.n_features == other.n_features),
     }
-    for name, what in {"feature_names": "feature names", "features": "recipe of features"}.items():
+    named = {"feature_names": "feature names", "features": "recipe of features"}
+    named |= {"action_names": "features of actions", "action_features": "recipe of actions"}
+    for name, what in named.items():
         one, two = getattr(first, name), getattr(other, name)
         alike[what] = (one, two, one == two)
     for name in ALIKE:
@@ -38,16 +41,18 @@ def check_same_kind(first: "BanditLog", other: "BanditLog") -> None:
             raise InputError(f"logs can be joined only if they have the same {what}; found {one} and {two}.")
 
 
-def joined_contexts(logs: "Sequence[BanditLog]") -> tuple[Matrix, IntArray]:
-    """Return ``(X, context)`` of all rows."""
-    if all(log.X is logs[0].X for log in logs):
-        return logs[0].X, frozen(np.concatenate([log.context for log in logs]))
+def joined_contexts(logs: "Sequence[BanditLog]") -> tuple[Matrix, IntArray, Available | None]:
+    """Return ``(X, context, available)`` of all rows."""
+    first = logs[0]
+    if all(log.X is first.X and log.available is first.available for log in logs):
+        return first.X, frozen(np.concatenate([log.context for log in logs])), first.available
     offsets = np.cumsum([0, *(log.n_contexts for log in logs[:-1])])
     context = np.concatenate([log.context + offset for log, offset in zip(logs, offsets, strict=True)])
     matrices = [log.X for log in logs]
     sparse = any(is_sparse(matrix) for matrix in matrices)
     X = sp.csr_array(sp.vstack(matrices, format="csr")) if sparse else np.vstack(matrices)
-    return frozen_matrix(X), frozen(context)
+    offers = [log.available for log in logs if log.available is not None]
+    return frozen_matrix(X), frozen(context), Available.concat(offers) if offers else None
 
 
 def frozen_matrix(matrix: Matrix) -> Matrix:
@@ -59,12 +64,13 @@ def frozen_matrix(matrix: Matrix) -> Matrix:
     return view
 
 
-def distinct_rows(X: Matrix) -> tuple[list[int], IntArray]:
-    """Return the first row of each distinct one, and which distinct one each row is."""
+def distinct_contexts(log: "BanditLog") -> tuple[list[int], IntArray]:
+    """Return the first context of each distinct one, and which distinct one each context is."""
     kept: dict[bytes, int] = {}
-    number = np.empty(X.shape[0], dtype=np.int64)
+    number = np.empty(log.n_contexts, dtype=np.int64)
     first_rows: list[int] = []
-    for row, key in enumerate(_row_keys(X)):
+    keys = _row_keys(log.X) if log.available is None else map(bytes.__add__, _row_keys(log.X), log.available.keys())
+    for row, key in enumerate(keys):
         position = kept.setdefault(key, len(first_rows))
         if position == len(first_rows):
             first_rows.append(row)

@@ -12,9 +12,9 @@ from typing import TypeVar
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.compute import DenseDesign, Design, Threads, design_of, packed_zeros, pairs
+from poem.compute import DenseDesign, Design, OfferedDesign, SomeContexts, Threads, design_of, pairs
 from poem.data.log import BanditLog
-from poem.structures import Structure
+from poem.structures import Available, Space, Structure
 
 SHARD_SCORES = 1 << 22  # 32 MiB of scores
 
@@ -23,12 +23,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Piece:
-    """Neighbouring contexts and their rows: what one thread handles at a time."""
+    """Neighbouring contexts and their rows: what one thread handles at a time.
+
+    ``space`` is what the scores of these contexts mean, and ``y`` are outputs in it.
+    """
 
     contexts: slice
     rows: slice
     y: AnyArray
     starts: IntArray
+    space: Space
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Layout:
     order : (n,) int
         ``log.loss[order]`` is :attr:`loss`, and so on.
     y, loss, log_propensity
-        The log's arrays in that order.
+        The log's arrays in that order; where contexts have candidates of their own, ``y`` is a position among them.
     context : (n,) int
         Which context of the log each row saw, ascending.
     contexts : (m,) int
@@ -76,8 +80,9 @@ class Layout:
         # A part of a log shares its X with the whole: contexts that no row saw would be scored for nothing.
         self._used = None if len(used) == log.n_contexts else used
         self.contexts: IntArray = used
-        self.design = design_of(log.X, intercept, self._used)
+        self.available = log.available
         self.X = log.X
+        self.design = self._design(intercept, self._used)
         self._batch_design: Design | None = None
         self._building = threading.Lock()
         starts = starts[np.append(used, log.n_contexts)]
@@ -86,7 +91,7 @@ class Layout:
         def ordered(values: AnyArray) -> AnyArray:
             return values if in_order else frozen(values[self.order])
 
-        self.y = ordered(log.y)
+        self.y = ordered(log.y if log.available is None else frozen(log.available.positions(log.context, log.y)))
         self.loss: FloatArray = ordered(log.loss)
         self.log_propensity: FloatArray = ordered(log.log_propensity)
         self.context: IntArray = ordered(log.context)
@@ -107,8 +112,19 @@ class Layout:
             return self.design
         with self._building:
             if self._batch_design is None:
-                self._batch_design = design_of(self.X, self.design.intercept, for_batches=True)
+                self._batch_design = self._design(self.design.intercept, for_batches=True)
         return self._batch_design
+
+    def batch(self, contexts: IntArray) -> tuple[SomeContexts, Space]:
+        """Return some contexts of the log, by their numbers, and what their scores mean."""
+        some = self.batch_design.some(contexts)
+        return some, self.structure.space(some.borders)
+
+    def _design(self, intercept: bool, rows: IntArray | None = None, for_batches: bool = False) -> Design:
+        plain = design_of(self.X, intercept, rows, for_batches)
+        if self.available is None:
+            return plain
+        return offered_design(plain, self.structure, self.available if rows is None else self.available.of(rows))
 
     def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
         k = self.structure.n_scores
@@ -117,12 +133,13 @@ class Layout:
             last = min(first + height, self.design.n_contexts)
             block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)
             borders = starts[first : last + 1]
-            yield Shard(first, block, tuple(self._piece(borders, a, b) for a, b in pairs(block.cuts(k))))
+            yield Shard(first, block, tuple(self._piece(block, borders, a, b) for a, b in pairs(block.cuts(k))))
 
-    def _piece(self, borders: IntArray, first: int, last: int) -> Piece:
+    def _piece(self, design: Design, borders: IntArray, first: int, last: int) -> Piece:
         rows = slice(int(borders[first]), int(borders[last]))
         starts = frozen(borders[first : last + 1] - borders[first])
-        return Piece(slice(first, last), rows, self.y[rows], starts)
+        space = self.structure.space(design.block(first, last).borders)
+        return Piece(slice(first, last), rows, self.y[rows], starts, space)
 
     def forward(
         self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray, FloatArray], R]
@@ -132,7 +149,7 @@ class Layout:
 
         def one(piece: Piece) -> tuple[FloatArray, R]:
             scores = shard.block(piece).scores(w, k)
-            return scores, use(piece, scores, self.structure.log_prob(scores, piece.y, piece.starts))
+            return scores, use(piece, scores, piece.space.log_prob(scores, piece.y, piece.starts))
 
         results = threads.map(one, shard.pieces)
         return [scores for scores, _ in results], [used for _, used in results]
@@ -151,13 +168,14 @@ class Layout:
         ``more`` returns what else the objective has for slopes in the scores of a piece.
         """
         k = self.structure.n_scores
-        slopes = packed_zeros(shard.design.n_contexts, k)
+        slopes = shard.design.room(k)
 
         def one(work: tuple[Piece, FloatArray]) -> None:
             piece, piece_scores = work
-            slopes[piece.contexts, :k] = self.structure.pull_back(piece_scores, piece.y, piece.starts, coef[piece.rows])
+            part = shard.design.part(slopes, piece.contexts, k)
+            part[...] = piece.space.pull_back(piece_scores, piece.y, piece.starts, coef[piece.rows])
             if more is not None:
-                slopes[piece.contexts, :k] += more(piece, piece_scores)
+                part += more(piece, piece_scores)
 
         threads.map(one, zip(shard.pieces, scores, strict=True))
         shard.design.add_transposed(grad, slopes, threads)
@@ -173,3 +191,9 @@ class Layout:
         for shard in self.shards:
             self.forward(shard, wide, threads, keep)
         return out
+
+
+def offered_design(contexts: Design, structure: Structure, available: Available) -> OfferedDesign:
+    """Return contexts with candidates of their own."""
+    pointers, columns, values, row = available.features_or_identity(structure.n_scores)
+    return OfferedDesign(contexts, available.starts, row, (pointers, columns, values, structure.n_scores))

@@ -12,10 +12,11 @@ from poem.data.columns import checked_context, checked_group, checked_log_propen
 from poem.data.description import described, few_of
 from poem.data.features import Features
 from poem.data.fingerprint import digest_of
-from poem.data.joining import check_same_kind, distinct_rows, frozen_matrix, joined_contexts
+from poem.data.joining import check_same_kind, distinct_contexts, frozen_matrix, joined_contexts
+from poem.data.offers import Offers, Outputs
 from poem.data.splitting import checked_rows, latest_mask, numbered, random_mask
 from poem.errors import InputError, LogError
-from poem.structures import Labels, Structure, Wanted, encoded
+from poem.structures import Available, Labels, Structure, Wanted
 from poem.text import Grid, Sheet
 
 Propensities = Literal["logged", "estimated", "balanced", "missing"]
@@ -51,6 +52,15 @@ class BanditLog:
         Taken from a data frame if not given.
     features : Features, optional
         How ``X`` was made of raw columns; a policy that is learnt from this log then takes raw columns as well.
+    available : mask, lists or counts, optional
+        What could be chosen in each context: a mask of contexts × labels, one list of actions per context, or the
+        number of candidates of each context, which are then known by their positions. All outputs if not given.
+    actions : matrix or data frame, optional
+        Features of actions: one row per label, or one per candidate in the order of the lists.
+    identity : bool
+        Give each action a feature of its own as well.
+    action_features : Features, optional
+        How ``actions`` were made of raw columns.
 
     Attributes
     ----------
@@ -72,6 +82,9 @@ class BanditLog:
     time: FloatArray | None
     labels: Labels
     structure: Structure
+    available: Available | None
+    action_names: tuple[str, ...] | None
+    action_features: Features | None
     feature_names: tuple[str, ...] | None
     features: Features | None
     propensities: Propensities
@@ -79,6 +92,9 @@ class BanditLog:
 
     __slots__ = (
         "X",
+        "action_features",
+        "action_names",
+        "available",
         "context",
         "feature_names",
         "features",
@@ -111,13 +127,19 @@ class BanditLog:
         structure: Wanted = None,
         feature_names: Sequence[str] | None = None,
         features: Features | None = None,
+        available: Any = None,
+        actions: Any = None,
+        identity: bool = False,
+        action_features: Features | None = None,
     ) -> None:
         names = None if feature_names is None else tuple(feature_names)
         matrix, names = as_matrix(X, names)
-        codes, known, space = encoded(y, None if labels is None else tuple(labels), structure)
-        n = len(codes)
+        outputs = Outputs.of(y, labels, structure, Offers(available, actions, identity), matrix.shape[0])
+        codes, n = outputs.codes, len(outputs.codes)
         if n == 0:
             raise LogError("the log is empty: y has no rows. Pass at least one logged decision.")
+        seen = checked_context(context, matrix.shape[0], n)
+        outputs.check(seen)
         missing = isinstance(propensity, str) and propensity == "missing" and log_propensity is None
         self._set(
             X=frozen_matrix(matrix),
@@ -128,12 +150,15 @@ class BanditLog:
                 np.full(n, np.nan) if missing else checked_log_propensity(propensity, log_propensity, n)
             ),
             propensities="missing" if missing else "logged",
-            context=frozen(checked_context(context, matrix.shape[0], n)),
+            context=frozen(seen),
             group=None if group is None else frozen(checked_group(group, n).copy()),
             logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
             time=None if time is None else frozen(checked_time(time, n).copy()),
-            labels=known,
-            structure=space,
+            labels=outputs.labels,
+            structure=outputs.structure,
+            available=outputs.available,
+            action_names=outputs.names if action_features is None else action_features.names(),
+            action_features=action_features,
             feature_names=names,
             features=features,
             outcome="loss" if reward is None else "reward",
@@ -177,7 +202,8 @@ class BanditLog:
         X = self.X
         matrix = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes
         rows = (self.y, self.loss, self.log_propensity, self.context)
-        return int(matrix + sum(array.nbytes for array in rows))
+        offers = 0 if self.available is None else self.available.nbytes
+        return int(matrix + sum(array.nbytes for array in rows) + offers)
 
     def __repr__(self) -> str:
         head, facts = described(self)
@@ -212,6 +238,10 @@ class BanditLog:
     def with_loggers(self, logger: Any) -> "BanditLog":
         """Return the same log with a name for the logger of each row."""
         return self._with(logger=None if logger is None else frozen(checked_group(logger, len(self), "logger").copy()))
+
+    def with_all_available(self) -> "BanditLog":
+        """Return the same log as if every output could be chosen in every context."""
+        return self if self.available is None else self._with(available=None)
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""
@@ -259,8 +289,12 @@ class BanditLog:
         cuts = np.unique(np.searchsorted(starts, wanted))
         for first, last in itertools.pairwise(cuts.tolist()):
             rows = order[starts[first] : starts[last]]
-            part = self.take(rows)
-            yield part._with(X=frozen_matrix(self.X[first:last]), context=frozen(part.context - first))
+            yield self.take(rows)._with_contexts(np.arange(first, last), self.context[rows] - first)
+
+    def _with_contexts(self, kept: IntArray, context: IntArray) -> "BanditLog":
+        """Return the log with some of its contexts, and which of these each row saw."""
+        offers = None if self.available is None else self.available.of(kept)
+        return self._with(X=frozen_matrix(self.X[kept]), context=frozen(context), available=offers)
 
     @staticmethod
     def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
@@ -277,15 +311,13 @@ class BanditLog:
         for name in ("group", "logger", "time"):
             columns = [getattr(log, name) for log in logs]
             per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
-        X, context = joined_contexts(logs)
-        return first._with(X=X, context=context, **per_row)
+        X, context, offers = joined_contexts(logs)
+        return first._with(X=X, context=context, available=offers, **per_row)
 
     def deduplicated(self) -> "BanditLog":
         """Return the same log with equal contexts stored once."""
-        first_rows, number = distinct_rows(self.X)
-        if len(first_rows) == self.n_contexts:
-            return self
-        return self._with(X=frozen_matrix(self.X[first_rows]), context=frozen(number[self.context]))
+        first, number = distinct_contexts(self)
+        return self if len(first) == self.n_contexts else self._with_contexts(np.array(first), number[self.context])
 
     def fingerprint(self) -> str:
         """Return a digest of all that the log holds: the same for the same log in the same order."""

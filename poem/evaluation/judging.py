@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.compute import Threads
+from poem.compute import Threads, ragged_places
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.errors import InputError
 from poem.estimators import Rows
 from poem.models import ContextLosses, CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
 from poem.policies import Judged, Policy
 
-Told = tuple[FloatArray, FloatArray, FloatArray]  # of a piece: mean under the policy, losses by output, and alone
+Told = tuple[FloatArray, FloatArray]  # of a piece: the mean under the policy, and what the loss model says
 MODELS = "model must be 'auto', 'linear', a scikit-learn regressor or None; found {model!r}."
 
 
@@ -39,29 +39,34 @@ class UnseenRows:
 
         ``log_prob`` is that of each row, if it is known already.
         """
-        layout, structure = self.layout, self.layout.structure
+        layout = self.layout
         if self.losses is None:
             return self._rows(layout.log_prob(weights, threads) if log_prob is None else log_prob)
         both, found = self.losses.beside(weights), np.empty(len(layout)) if log_prob is None else log_prob
 
         def told(shard: Shard, piece: Piece) -> Told:
-            scores, values, alone = both.of_piece(shard, piece)
+            scores, values = both.of_piece(shard, piece)
             if log_prob is None:
-                found[piece.rows] = structure.log_prob(scores, piece.y, piece.starts)
-            return structure.expected(scores, values), values, alone
+                found[piece.rows] = piece.space.log_prob(scores, piece.y, piece.starts)
+            return piece.space.mean_under(scores, values), values
 
         return self._rows(found, self._expected(told, threads))
 
     def under_probabilities(self, log_prob: FloatArray, probabilities: FloatArray, threads: Threads) -> Rows:
-        """Return the rows under a policy with these probabilities of the outputs in each context, (n_contexts, k)."""
+        """Return the rows under a policy with these probabilities in each context of the log.
+
+        They are (n_contexts, k), or, where contexts have candidates of their own, those of the candidates, flat.
+        """
         losses = self.losses
         if losses is None:
             return self._rows(log_prob)
 
         def told(shard: Shard, piece: Piece) -> Told:
-            values, alone = losses.of_piece(shard, piece)
-            here = probabilities[self.layout.contexts[shard.places(piece)]]
-            return np.asarray(np.einsum("ck,ck->c", here, values)), values, alone
+            values, available = losses.of_piece(shard, piece), self.layout.available
+            here = self.layout.contexts[shard.places(piece)]
+            if available is not None:
+                here = ragged_places(available.starts[here], available.counts()[here])
+            return piece.space.mean(probabilities[here], values), values
 
         return self._rows(log_prob, self._expected(told, threads))
 
@@ -70,16 +75,15 @@ class UnseenRows:
 
         What the model predicts for the logged outputs is found on the way, the first time.
         """
-        structure, known, expected = self.layout.structure, self._predicted, np.empty(len(self.layout))
+        known, expected = self._predicted, np.empty(len(self.layout))
         predicted = np.empty(len(self.layout)) if known is None else known
         for shard in self.layout.shards:
 
             def one(piece: Piece, shard: Shard = shard) -> None:
-                (mean, values, alone), counts = told(shard, piece), np.diff(piece.starts)
-                expected[piece.rows] = np.repeat(mean + alone, counts)
+                mean, values = told(shard, piece)
+                expected[piece.rows] = np.repeat(mean, np.diff(piece.starts))
                 if known is None:
-                    chosen = structure.chosen(values, piece.y, piece.starts)
-                    predicted[piece.rows] = chosen + np.repeat(alone, counts)
+                    predicted[piece.rows] = piece.space.predicted(values, piece.y, piece.starts)
 
             threads.map(one, shard.pieces)
         self._predicted = predicted

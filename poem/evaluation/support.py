@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from poem.arrays import FloatArray
 from poem.data import BanditLog
 from poem.policies import Judged
+from poem.structures import Fixed
 
 
 def unsupported_share(policy: Judged, log: BanditLog) -> float | None:
@@ -15,12 +15,10 @@ def unsupported_share(policy: Judged, log: BanditLog) -> float | None:
     never_on, never_off = log.structure.unlogged(log.y)
     if not (never_on.any() or never_off.any()):
         return 0.0
-    share = log.structure.chance_of_any(_all_marginals(policy, log), never_on, never_off)
+    marginals = policy.marginals_of(log)
+    if log.available is not None:
+        share = log.available.chance_of(marginals, never_on)
+    else:
+        assert isinstance(log.structure, Fixed)
+        share = log.structure.chance_of_any(marginals, never_on, never_off)
     return float(share @ seen / seen.sum())
-
-
-def _all_marginals(policy: Judged, log: BanditLog) -> FloatArray:
-    if policy.probabilities is not None:
-        return policy.probabilities
-    assert policy.policy is not None
-    return policy.policy.marginals(log.X)

@@ -161,7 +161,8 @@ def weights_of(
         policy = policy.policy
     if isinstance(policy, Policy):
         theirs = policy.structure, policy.labels, policy.feature_names
-        if theirs != (structure, log.labels, log.feature_names) or policy.intercept != fit_intercept:
+        mine = structure, structure.known_labels(log.labels), log.feature_names
+        if theirs != mine or policy.intercept != fit_intercept:
             raise MismatchError(
                 f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
                 f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "

@@ -13,7 +13,7 @@ from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, UnitSums, sta
 from poem.evaluation import Calibration, UnseenRows
 from poem.learning.selection import Gain
 from poem.learning.training import Training
-from poem.models import ContextLosses
+from poem.models import ContextLosses, losses_on
 from poem.policies import Policy
 
 WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
@@ -35,7 +35,7 @@ class HeldOut:
         self._control: Control | None = None
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
-            losses = ContextLosses(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+            losses = losses_on(self.layout, (training.model,), fold, calibration.bounds, training.threads)
             if can_control(log, training.structure, units):
                 self._control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
         self._unseen = UnseenRows(self.layout, self.loss, losses)

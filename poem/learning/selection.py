@@ -202,12 +202,12 @@ def _shown(gain: float | None) -> str:
     return "" if gain is None else f"{gain:.4g}"
 
 
-def find_problems(policy: Policy, contexts: Any, mean_weight: float) -> tuple[str, ...]:
-    """Name the ways in which a policy is degenerate; ``contexts`` are some rows of X."""
+def find_problems(policy: Policy, contexts: Any, available: Any, mean_weight: float) -> tuple[str, ...]:
+    """Name the ways in which a policy is degenerate; ``contexts`` are some rows of X, with what is available there."""
     found = []
     if mean_weight < AVOIDS_BELOW:
         found.append(AVOIDS)
-    if policy.variation(contexts) < IGNORES_BELOW:
+    if policy.variation(contexts, available) < IGNORES_BELOW:
         found.append(IGNORES)
     return tuple(found)
 

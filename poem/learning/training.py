@@ -9,8 +9,8 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.certificates import LoggerModel, can_have_steps, logger_model
-from poem.compute import Threads, mean_square
-from poem.data import BanditLog, Layout, folds_by_context
+from poem.compute import Threads
+from poem.data import BanditLog, Layout, folds_by_context, mean_square
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
 from poem.learning.portfolio import Learner, Recipe
@@ -22,11 +22,12 @@ from poem.models import (
     chosen_strengths,
     fit_for_estimates,
     logistic_preference,
+    losses_on,
 )
 from poem.objectives import Risk, imitation
 from poem.optimizers import Trace
-from poem.policies import Policy, Record, TraceRecord
-from poem.structures import Structure
+from poem.policies import Policy, Record, TraceRecord, policy_for
+from poem.structures import Available, Structure
 
 FOLDS = 2
 PROBED_CONTEXTS = 2000
@@ -109,10 +110,10 @@ class Training:
         """What models say of the contexts that they have not seen."""
         model, fold = self.model, folds_by_context(self.log, FOLDS, self.seed)
         if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
-            return ContextLosses(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
+            return losses_on(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
         parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
         models = [self._model(part) for part in parts]
-        return ContextLosses(self.layout, models, fold, self.calibration.bounds, self.threads)
+        return losses_on(self.layout, models, fold, self.calibration.bounds, self.threads)
 
     @cached_property
     def imitated(self) -> FloatArray:
@@ -151,20 +152,23 @@ class Training:
             weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
         weights = weights if self.intercept else weights[:-1]
         some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
+        if self.structure.lists_outputs:  # what is available does not matter to what was logged at all
+            some = some.contexts
         scores = some.scores(some.widen(weights), weights.shape[1])
         known = self.structure.logged_columns(self.log.y)
-        spread = float(np.std(scores[:, known]))
+        spread = float(np.std(scores if some.borders is not None else scores[:, known]))
         return weights / spread if spread > 0.0 else weights
 
     @cached_property
     def scale(self) -> float:
         """The mean squared norm of a context."""
-        return mean_square(self.log.X)
+        return mean_square(self.log)
 
     @cached_property
-    def probed(self) -> Any:
-        """Some of the contexts, to see whether a policy minds them."""
-        return self.log.X[:: max(1, self.log.n_contexts // PROBED_CONTEXTS)]
+    def probed(self) -> tuple[Any, Available | None]:
+        """Some of the contexts, and what is available there, to see whether a policy minds them."""
+        some = np.arange(0, self.log.n_contexts, max(1, self.log.n_contexts // PROBED_CONTEXTS))
+        return self.log.X[some], None if self.log.available is None else self.log.available.of(some)
 
     def prepare(self, recipes: Sequence[Recipe]) -> None:
         """Compute what some recipes need, before threads ask for it."""
@@ -209,15 +213,7 @@ class Training:
             n_train=len(self.log),
             settings=record.settings | recipe.settings(),
         )
-        return Policy(
-            self.structure,
-            trace.weights,
-            self.intercept,
-            self.log.labels,
-            self.log.feature_names,
-            made,
-            self.log.features,
-        )
+        return policy_for(self.log, trace.weights, self.intercept, made)
 
     def _risk(self, recipe: Recipe, start: FloatArray | None, threads: Threads) -> Risk:
         learner = recipe.learner

@@ -2,7 +2,7 @@
 
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
 from poem.models.cross_fitted import CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
-from poem.models.fitted import CautiousLosses, ContextLosses, LossModel
+from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
 from poem.models.logistic import logistic_preference
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "enumerate_regressor",
     "fit_for_estimates",
     "logistic_preference",
+    "losses_on",
 ]

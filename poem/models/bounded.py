@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray
-from poem.compute import Threads, mean_square
-from poem.data import BanditLog
+from poem.compute import Threads
+from poem.data import BanditLog, mean_square
 from poem.optimizers import LBFGS
 
 SOLVER = LBFGS(max_iterations=50, ftol=1e-5, gtol=1e-6)
@@ -71,7 +71,7 @@ def fit_bounded(
     kind: type[BoundedLoss], log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads
 ) -> FloatArray:
     """Return the weights of a model of the losses."""
-    return kind(log, bounds, threads).minimised(strength * mean_square(log.X))
+    return kind(log, bounds, threads).minimised(strength * mean_square(log))
 
 
 def bounded_error(
@@ -83,7 +83,7 @@ def bounded_error(
 ) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
     trials = [_Trial(kind(log.take(~held), bounds, threads), kind(log.take(held), bounds, threads)) for held in parts]
-    best, found, since, rows, scale = np.inf, kind.strengths[0], 0, float(np.sum(parts)), mean_square(log.X)
+    best, found, since, rows, scale = np.inf, kind.strengths[0], 0, float(np.sum(parts)), mean_square(log)
     for strength in kind.strengths:
         error = float(sum(trial.missed(strength * scale) for trial in trials)) / rows
         best, found, since = (error, strength, 0) if error < best else (best, found, since + 1)

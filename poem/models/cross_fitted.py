@@ -10,7 +10,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.compute import Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
-from poem.models.fitted import ContextLosses, ListedLosses, LossModel
+from poem.models.fitted import ContextLosses, ListedLosses, LossModel, losses_on
 from poem.models.linear import linear_strength
 
 
@@ -33,7 +33,7 @@ class CrossFitted:
     def on(self, layout: Layout, fold: int, bounds: tuple[float, float], threads: Threads) -> ContextLosses:
         """Return what the model of one fold says of a layout's contexts, with ``bounds`` as −1 and 0."""
         every = np.zeros(layout.n_contexts, dtype=np.int64)
-        return ContextLosses(layout, (self.models[fold],), every, bounds, threads, keep=False)
+        return losses_on(layout, (self.models[fold],), every, bounds, threads, keep=False)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ sum over outputs is ever taken. Of classes, the same holds for the chance that t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, IntArray, frozen
-from poem.compute import Design, Threads
+from poem.compute import Design, Threads, ragged_places
 from poem.data import Layout, Piece, Shard
 from poem.structures import MultiClass
 
@@ -81,47 +81,41 @@ class ContextLosses:
             del self._wide
             self._weights = np.empty((0, 0))
 
-    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
-        """Return the losses of the labels or classes (m, k), and those of the contexts alone (m,)."""
-        losses = self._kept[piece.contexts] if self._kept is not None else self._of_piece(shard, piece)
-        return frozen(losses[:, :-1]), losses[:, -1]
+    def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
+        """Return the losses of the labels or classes, and in the last column those of the contexts alone, (m, k + 1).
+
+        Where contexts have candidates of their own, these are the losses of the candidates, flat.
+        """
+        if self._kept is None:
+            return self._of_piece(shard, piece)
+        return self.layout.design.part(self._kept, shard.places(piece), self._columns)
 
     def beside(self, weights: FloatArray) -> "Beside":
         """Return the scores of a policy and the losses of a piece at a time, with one product for both if it can be."""
         return Beside(self, weights)
 
-    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
+    def of_contexts(self, contexts: IntArray) -> FloatArray:
         """Return the same for some contexts of the log, by their numbers."""
         if self._kept is not None:
-            losses = self._kept[np.searchsorted(self.layout.contexts, contexts)]
-        else:
-            design = self.layout.batch_design
-            losses = self._own(design.batch_scores(self._batch_wide, self._weights.shape[1], contexts), contexts)
-        return frozen(losses[:, :-1]), losses[:, -1]
+            return self._kept[np.searchsorted(self.layout.contexts, contexts)]
+        design = self.layout.batch_design
+        return self._own(design.batch_scores(self._batch_wide, self._weights.shape[1], contexts), contexts)
 
     @cached_property
     def predicted(self) -> FloatArray:
         """What is predicted for the logged outputs, in the layout's order."""
-        out, structure = np.empty(len(self.layout)), self.layout.structure
+        out = np.empty(len(self.layout))
         for shard in self.layout.shards:
 
             def one(piece: Piece, shard: Shard = shard) -> None:
-                losses, alone = self.of_piece(shard, piece)
-                chosen = structure.chosen(losses, piece.y, piece.starts)
-                out[piece.rows] = chosen + np.repeat(alone, np.diff(piece.starts))
+                out[piece.rows] = piece.space.predicted(self.of_piece(shard, piece), piece.y, piece.starts)
 
             self._threads.map(one, shard.pieces)
         return out
 
     def _of_shard(self, shard: Shard) -> FloatArray:
-        found = np.empty((len(self.layout.contexts), self._columns))
         _ = self._wide  # made once, before threads ask for it
-
-        def one(piece: Piece) -> None:
-            found[piece.contexts] = self._of_piece(shard, piece)
-
-        self._threads.map(one, shard.pieces)
-        return frozen(found)
+        return frozen(np.concatenate(self._threads.map(lambda piece: self._of_piece(shard, piece), shard.pieces)))
 
     def _of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         scores = shard.block(piece).scores(self._wide, self._weights.shape[1])
@@ -165,14 +159,84 @@ class Beside:
         self._together = losses.linear and losses._kept is None and design.intercept
         self._wide = design.widen(np.hstack([weights, losses._weights]) if self._together else weights)
 
-    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the scores (m, k), the losses of the outputs (m, k), and those of the contexts alone (m,)."""
+    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+        """Return the scores, and the losses as :meth:`ContextLosses.of_piece` does."""
         losses, k = self._losses, self._k
         if not self._together:
-            return shard.block(piece).scores(self._wide, k), *losses.of_piece(shard, piece)
+            return shard.block(piece).scores(self._wide, k), losses.of_piece(shard, piece)
         scores = shard.block(piece).scores(self._wide, k + losses._weights.shape[1])
-        own = losses._own(scores[:, k:], losses.layout.contexts[shard.places(piece)])
-        return frozen(scores[:, :k]), frozen(own[:, :-1]), own[:, -1]
+        return frozen(scores[:, :k]), losses._own(scores[:, k:], losses.layout.contexts[shard.places(piece)])
+
+
+class OfferedLosses(ContextLosses):
+    """What several models say of the candidates of each context, flat.
+
+    The constant that a model adds for the context alone is part of each candidate's loss.
+    """
+
+    linear: ClassVar[bool] = False
+
+    def of_contexts(self, contexts: IntArray) -> FloatArray:
+        if self._truth:
+            design, columns = self.layout.batch_design.contexts, self._weights.shape[1]
+            return self._looked_up(design.batch_scores(self._batch_wide, columns, contexts), contexts)
+        return self._picked(self.layout.batch(contexts)[0], self._batch_wides, contexts)
+
+    def _of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
+        block, contexts = shard.block(piece), self.layout.contexts[shard.places(piece)]
+        if self._truth:
+            return self._looked_up(block.contexts.scores(self._wide, self._weights.shape[1]), contexts)
+        return self._picked(block, self._wides, contexts)
+
+    def _looked_up(self, scores: FloatArray, contexts: IntArray) -> FloatArray:
+        """Return the losses of candidates that are classes, from the scores of all classes."""
+        losses, available = self._own(scores, contexts), self.layout.available
+        assert available is not None
+        counts = available.counts()[contexts]
+        actions = available.action[ragged_places(available.starts[contexts], counts)]
+        return np.asarray(losses[np.repeat(np.arange(len(contexts)), counts), actions])
+
+    def _picked(self, offered: Any, wides: list[FloatArray], contexts: IntArray) -> FloatArray:
+        """Of the losses of all models, keep those of each context's own one."""
+        fold = np.repeat(self.fold[contexts], np.diff(offered.borders))
+        found = self._of_model(0, offered, wides, contexts)
+        for model in range(1, len(wides)):
+            own = fold == model
+            found[own] = self._of_model(model, offered, wides, contexts)[own]
+        return found
+
+    def _of_model(self, model: int, offered: Any, wides: list[FloatArray], contexts: IntArray) -> FloatArray:
+        found: FloatArray = offered.scores(wides[model], self._columns) + self._offsets[model]
+        if not self.layout.design.intercept:
+            constant = self._weights[-1, model * self._columns : (model + 1) * self._columns]
+            found += offered.gathered(np.tile(constant, (len(contexts), 1)))
+        return found
+
+    @cached_property
+    def _wides(self) -> list[FloatArray]:
+        return self._each_widened(self.layout.design)
+
+    @cached_property
+    def _batch_wides(self) -> list[FloatArray]:
+        return self._each_widened(self.layout.batch_design)
+
+    def _each_widened(self, design: Design) -> list[FloatArray]:
+        each = np.split(self._weights if design.intercept else self._weights[:-1], len(self._offsets), axis=1)
+        return [design.widen(weights) for weights in each]
+
+
+def losses_on(
+    layout: Layout,
+    models: Sequence[LossModel],
+    fold: IntArray,
+    bounds: tuple[float, float],
+    threads: Threads | None = None,
+    keep: bool = True,
+) -> ContextLosses:
+    """Return what models say of a layout's contexts; see :class:`ContextLosses`."""
+    if layout.available is None:
+        return ContextLosses(layout, models, fold, bounds, threads, keep)
+    return OfferedLosses(layout, models, fold, bounds, threads, keep=False)
 
 
 class CautiousLosses(ContextLosses):
@@ -190,14 +254,16 @@ class CautiousLosses(ContextLosses):
     def __init__(self, losses: ContextLosses, supported: BoolArray) -> None:
         self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
 
-    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
-        return self._with_worst(*self._losses.of_piece(shard, piece), self.layout.contexts[shard.places(piece)])
+    def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
+        return self._with_worst(self._losses.of_piece(shard, piece), self.layout.contexts[shard.places(piece)])
 
-    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
-        return self._with_worst(*self._losses.of_contexts(contexts), contexts)
+    def of_contexts(self, contexts: IntArray) -> FloatArray:
+        return self._with_worst(self._losses.of_contexts(contexts), contexts)
 
-    def _with_worst(self, values: FloatArray, alone: FloatArray, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
-        return frozen(np.where(self._supported[contexts], values, -alone[:, None])), alone
+    def _with_worst(self, values: FloatArray, contexts: IntArray) -> FloatArray:
+        cautious = values.copy()
+        cautious[:, :-1] = np.where(self._supported[contexts], values[:, :-1], -values[:, -1:])
+        return cautious
 
 
 class ListedLosses(ContextLosses):
@@ -206,8 +272,8 @@ class ListedLosses(ContextLosses):
     Parameters
     ----------
     layout : Layout
-    table : (n_contexts, k)
-        Of each context of the log.
+    table : (n_contexts, k), or flat
+        Of each context of the log; where contexts have candidates of their own, one loss per candidate.
     bounds : (lowest, highest)
         The losses that become −1 and 0.
     threads : Threads
@@ -219,9 +285,12 @@ class ListedLosses(ContextLosses):
         self.layout, self._threads = layout, threads
         self._table, (self._low, self._high) = table, bounds
 
-    def of_piece(self, shard: Shard, piece: Piece) -> tuple[FloatArray, FloatArray]:
+    def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         return self.of_contexts(self.layout.contexts[shard.places(piece)])
 
-    def of_contexts(self, contexts: IntArray) -> tuple[FloatArray, FloatArray]:
-        scaled = (self._table[contexts] - self._high) / (self._high - self._low)
-        return frozen(scaled), np.zeros(len(contexts))
+    def of_contexts(self, contexts: IntArray) -> FloatArray:
+        available, span = self.layout.available, self._high - self._low
+        if available is not None:
+            places = ragged_places(available.starts[contexts], available.counts()[contexts])
+            return np.asarray((self._table[places] - self._high) / span)
+        return np.column_stack([(self._table[contexts] - self._high) / span, np.zeros(len(contexts))])

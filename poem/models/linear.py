@@ -4,13 +4,12 @@ Ridge regression through the structure's own products; its strength is chosen on
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, frozen
-from poem.compute import Threads, mean_square, packed_zeros
-from poem.data import BanditLog, Layout
+from poem.compute import Threads
+from poem.data import BanditLog, Layout, Piece, Shard, mean_square
 from poem.models.fitted import LossModel
 from poem.models.held_out import held_out, some_units
 from poem.structures import Structure
@@ -27,7 +26,7 @@ class Products:
 
     def __init__(self, log: BanditLog, structure: Structure, threads: Threads) -> None:
         self.layout, self.threads = Layout(log, structure, True), threads
-        self.structure, self.k = structure, structure.n_scores
+        self.k = structure.n_scores
         self.shape = (self.layout.design.n_weights, self.k + 1)
 
     def forward(self, w: FloatArray) -> FloatArray:
@@ -36,11 +35,9 @@ class Products:
         wide = self.layout.design.widen(w)
         for shard in self.layout.shards:
 
-            def one(piece: Any, shard: Any = shard) -> None:
+            def one(piece: Piece, shard: Shard = shard) -> None:
                 block = shard.block(piece)
-                scores = block.scores(wide, self.k + 1)
-                chosen = self.structure.chosen(frozen(scores[:, :-1]), piece.y, piece.starts)
-                out[piece.rows] = chosen + np.repeat(scores[:, -1], np.diff(piece.starts))
+                out[piece.rows] = piece.space.predicted(block.scores(wide, self.k + 1), piece.y, piece.starts)
 
             self.threads.map(one, shard.pieces)
         return out
@@ -49,12 +46,11 @@ class Products:
         """Return the transposed product with one number a row."""
         out = np.zeros(self.shape)
         for shard in self.layout.shards:
-            slopes = packed_zeros(shard.design.n_contexts, self.k + 1)
+            slopes = shard.design.room(self.k + 1)
 
-            def one(piece: Any, slopes: FloatArray = slopes) -> None:
-                coef = frozen(rows[piece.rows])
-                slopes[piece.contexts, : self.k] = self.structure.spread(coef, piece.y, piece.starts)
-                slopes[piece.contexts, self.k] = np.add.reduceat(coef, piece.starts[:-1])
+            def one(piece: Piece, shard: Shard = shard, slopes: FloatArray = slopes) -> None:
+                part = shard.design.part(slopes, piece.contexts, self.k + 1)
+                part[...] = piece.space.spread_predicted(frozen(rows[piece.rows]), piece.y, piece.starts)
 
             self.threads.map(one, shard.pieces)
             shard.design.add_transposed(out, slopes, self.threads)
@@ -65,7 +61,7 @@ def fit_linear(log: BanditLog, strength: float, threads: Threads) -> LossModel:
     """Fit a linear model to logged losses."""
     centre = float(log.loss.mean())
     products = Products(log, log.structure, threads)
-    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log.X),))
+    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
     return LossModel(weights, centre)
 
 
@@ -78,7 +74,7 @@ def linear_strength(log: BanditLog, seed: int, threads: Threads) -> float:
 
 def linear_error(log: BanditLog, parts: Sequence[BoolArray], threads: Threads) -> tuple[float, float]:
     """Return the strength of the least squared error on held-out logged losses, and that error."""
-    scale = mean_square(log.X)
+    scale = mean_square(log)
     ridges = tuple(strength * scale for strength in STRENGTHS)
     errors = np.sum([_linear_errors(log, held, ridges, threads) for held in parts], axis=0) / np.sum(parts)
     return STRENGTHS[int(np.argmin(errors))], float(min(errors))

@@ -28,7 +28,8 @@ class HiddenTruth(BoundedLoss):
 
     def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads) -> None:
         super().__init__(log, bounds, threads)
-        self.layout = Layout(log, MultiClass(len(log.labels) + 1), True)
+        # One class is right whether or not it is available.
+        self.layout = Layout(log.with_all_available(), MultiClass(len(log.labels) + 1), True)
         self.shape = (self.layout.design.n_weights, len(log.labels) + 1)
         self._unknown = np.setdiff1d(np.arange(len(log.labels) + 1), log.y)
 

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.compute import RowGradient, Threads, lanes_for
+from poem.compute import RowGradient, Threads
 from poem.data import Layout, Piece, Shard
 from poem.errors import InputError
 from poem.estimators import MeanObjective, Objective, Point
@@ -117,8 +117,8 @@ class Risk:
             ratio[rows] = estimator.ratios(log_prob - self.log_divisor[rows])
             if base is None or self.losses is None:
                 return estimator.sums(ratio[rows], self.loss[rows])
-            losses, alone = self.losses.of_piece(shard, piece)
-            base[rows] = np.repeat(layout.structure.expected(scores, losses) + alone, np.diff(piece.starts))
+            values = self.losses.of_piece(shard, piece)
+            base[rows] = np.repeat(piece.space.mean_under(scores, values), np.diff(piece.starts))
             return estimator.sums(ratio[rows], self.loss[rows], base[rows])
 
         parts: list[FloatArray] = []
@@ -154,9 +154,8 @@ class Risk:
             return None
 
         def more(piece: Piece, scores: FloatArray) -> FloatArray:
-            losses, _ = losses_of.of_piece(shard, piece)
             coef = np.add.reduceat(base[piece.rows], piece.starts[:-1])
-            return self.layout.structure.pull_back_expected(scores, losses, coef)
+            return piece.space.pull_back_mean(scores, losses_of.of_piece(shard, piece), coef)
 
         return more
 
@@ -212,27 +211,26 @@ class ShuffledRows:
     def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
         """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
         layout, estimator = self.risk.layout, self.risk.estimator
-        structure, design = layout.structure, layout.batch_design
         contexts, y, loss = self.context[rows], self.y[rows], self.loss[rows]
-        size = len(loss)
+        size, k = len(loss), layout.structure.n_scores
         starts = _one_row_each(size)
-        scores = design.batch_scores(wide, structure.n_scores, contexts)
-        ratio = estimator.ratios(structure.log_prob(scores, y, starts) - self.log_divisor[rows])
+        some, space = layout.batch(contexts)
+        scores = some.scores(wide, k)
+        ratio = estimator.ratios(space.log_prob(scores, y, starts) - self.log_divisor[rows])
         slopes = slopes * (self.risk.n_rows / size)
         mean = float(ratio @ loss) / size
-        pulled = np.zeros((size, lanes_for(structure.n_scores)), dtype=wide.dtype)
-        own = pulled[:, : structure.n_scores]
-        base = None
+        base, more = None, None
         if self.risk.losses is not None:
             assert isinstance(estimator, MeanObjective)
-            losses, alone = self.risk.losses.of_contexts(contexts)
-            base = structure.expected(scores, losses) + alone
+            values = self.risk.losses.of_contexts(contexts)
+            base = space.mean_under(scores, values)
             slope = _bounded(estimator.base_coefficients(ratio, loss, slopes, base))
-            own += structure.pull_back_expected(scores, losses, slope)
+            more = space.pull_back_mean(scores, values, slope)
             mean += float(base.mean())
         coef = _bounded(estimator.coefficients(ratio, loss, slopes, base))
-        own += structure.pull_back(scores, y, starts, frozen(coef))
-        return mean, design.batch_transposed(contexts, pulled)
+        pulled = space.pull_back(scores, y, starts, frozen(coef))
+        pulled = pulled if more is None else pulled + more
+        return mean, some.transposed(pulled, k, wide.dtype.type)
 
 
 def _bounded(coef: FloatArray) -> FloatArray:

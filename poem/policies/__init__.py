@@ -3,9 +3,10 @@
 from poem.policies.deciding import decide, explores_little, new_seed, with_floor
 from poem.policies.floor import FlooredPolicy
 from poem.policies.foreign import NO_POLICY, Judged, judge_all, judge_one
+from poem.policies.loading import load_policy
 from poem.policies.logistic import logging_policy, supervised
 from poem.policies.other_features import on_log, same_reading
-from poem.policies.policy import Policy, constant_policy, load_policy, uniform_policy
+from poem.policies.policy import Policy, constant_policy, policy_for, uniform_policy
 from poem.policies.provenance import made_log, was_trained_on, without_floor
 from poem.policies.reading import (
     check_recipe,
@@ -40,6 +41,7 @@ __all__ = [
     "made_log",
     "new_seed",
     "on_log",
+    "policy_for",
     "read_log_for",
     "recipe_of",
     "same_reading",

@@ -34,7 +34,7 @@ class FlooredPolicy:
     def __post_init__(self) -> None:
         if not isinstance(self.share, int | float | np.number) or not 0.0 < self.share < 1.0:
             raise InputError(f"the floor must be a share between 0 and 1; found {self.share!r}. Use 0.01 for 1%.")
-        alike = ("structure", "labels", "n_features", "feature_names", "features")
+        alike = ("structure", "labels", "n_features", "feature_names", "features", "action_names", "action_features")
         theirs = [[getattr(policy, name, NOTHING) for name in alike] for policy in (self.policy, self.other)]
         if isinstance(self.other, FlooredPolicy) or theirs[0] != theirs[1]:
             raise MismatchError(
@@ -66,29 +66,44 @@ class FlooredPolicy:
         return self.policy.feature_names
 
     @property
+    def action_names(self) -> Any:
+        """The names of the features of actions, if they have any."""
+        return self.policy.action_names
+
+    @property
+    def action_features(self) -> Any:
+        """How raw columns of actions become their features."""
+        return self.policy.action_features
+
+    @property
     def n_features(self) -> int:
         """The number of features that X must have."""
         return int(self.policy.n_features)
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Any, available: Any = None, actions: Any = None) -> AnyArray:
         """Return the most probable output of the policy itself; the floor is for :meth:`sample`."""
-        found: AnyArray = self.policy.predict(X)
+        found: AnyArray = self.policy.predict(X, available, actions)
         return found
 
-    def sample(self, X: Any, rng: Generator | int) -> AnyArray:
+    def sample(self, X: Any, rng: Generator | int, available: Any = None, actions: Any = None) -> AnyArray:
         """Draw one output for each context; log its probability with :meth:`log_prob`."""
         generator = np.random.default_rng(rng)
-        mostly, rarely = self.policy.sample(X, generator), self.other.sample(X, generator)
+        mostly, rarely = (one.sample(X, generator, available, actions) for one in (self.policy, self.other))
         explores = generator.random(len(mostly)) < self.share
         return np.asarray(np.where(explores.reshape(-1, *(1 for _ in mostly.shape[1:])), rarely, mostly))
 
-    def marginals(self, X: Any) -> FloatArray:
-        """Return the probability of each label or class in each context, (m, k)."""
-        return np.asarray(self._mean(self.policy.marginals(X), self.other.marginals(X)))
+    def marginals(self, X: Any, available: Any = None, actions: Any = None) -> FloatArray:
+        """Return the probability of each label or class in each context, (m, k); of candidates, flat."""
+        both = (one.marginals(X, available, actions) for one in (self.policy, self.other))
+        return np.asarray(self._mean(*both))
 
-    def log_prob(self, X: Any, y: Any) -> FloatArray:
+    def marginals_of(self, log: Any) -> FloatArray:
+        """Return the same for the contexts of a log."""
+        return np.asarray(self._mean(self.policy.marginals_of(log), self.other.marginals_of(log)))
+
+    def log_prob(self, X: Any, y: Any, available: Any = None, actions: Any = None) -> FloatArray:
         """Return log h'(y|x) of one output for each row of X."""
-        return self._log_mean(self.policy.log_prob(X, y), self.other.log_prob(X, y))
+        return self._log_mean(*(one.log_prob(X, y, available, actions) for one in (self.policy, self.other)))
 
     def log_prob_of(self, log: Any, n_jobs: int | None = -1) -> FloatArray:
         """Return log h'(y|x) of every row of a log."""
@@ -98,9 +113,9 @@ class FlooredPolicy:
         """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""
         return float(self._mean(self.policy.expected_loss(X, truth), self.other.expected_loss(X, truth)))
 
-    def map_loss(self, X: Any, truth: Any) -> float:
+    def map_loss(self, X: Any, truth: Any, available: Any = None, actions: Any = None) -> float:
         """Return the mean loss of :meth:`predict` against true outputs."""
-        return float(self.policy.map_loss(X, truth))
+        return float(self.policy.map_loss(X, truth, available, actions))
 
     def save(self, path: Any) -> Path:
         """Write both policies and the share to one file; :func:`poem.load_policy` reads it."""

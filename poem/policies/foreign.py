@@ -11,6 +11,7 @@ from poem.data import BanditLog
 from poem.errors import InputError, MismatchError
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
+from poem.structures import Available
 
 ROUNDING = 1e-6
 NO_POLICY = (
@@ -25,7 +26,8 @@ class Judged:
     """A policy as a log sees it.
 
     ``log_prob`` is that of each logged output. A poem ``policy`` also gives marginals, and so does a matrix of the
-    ``probabilities`` of each class or label in each context; without either, loss models cannot be used.
+    ``probabilities`` of each class or label in each context, or a flat array of those of all candidates; without
+    either, loss models cannot be used.
     """
 
     name: str
@@ -37,6 +39,14 @@ class Judged:
     def has_marginals(self) -> bool:
         """Whether the probabilities of outputs that were not logged are known."""
         return self.policy is not None or self.probabilities is not None
+
+    def marginals_of(self, log: BanditLog) -> FloatArray:
+        """Return the probabilities of all outputs in each context of the log; see :attr:`has_marginals`."""
+        if self.probabilities is not None:
+            return self.probabilities
+        if self.policy is None:
+            raise MismatchError(f"{self.name} is known by the probabilities of logged outputs only.")
+        return self.policy.marginals_of(log)
 
     def of_rows(self, rows: AnyArray) -> "Judged":
         """Return the same policy for some rows of the log."""
@@ -66,12 +76,12 @@ def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
     if isinstance(policy, Policy):
         return Judged(name, policy.log_prob_of(log), policy=policy)
     if isinstance(policy, FlooredPolicy):
-        return Judged(name, policy.log_prob_of(log), probabilities=policy.marginals(log.X))
+        return Judged(name, policy.log_prob_of(log), probabilities=policy.marginals_of(log))
     if hasattr(policy, "predict_proba"):
         return _from_classifier(name, policy, log)
     if hasattr(policy, "log_prob_of"):
         return Judged(name, _checked_logs(name, policy.log_prob_of(log), log))
-    return _from_array(name, policy, log)
+    return _from_array(name, policy(log) if callable(policy) else policy, log)
 
 
 def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
@@ -104,7 +114,36 @@ def _from_classifier(name: str, policy: Any, log: BanditLog) -> Judged:
         )
     matrix = np.zeros((log.n_contexts, len(log.labels)))
     matrix[:, [log.labels.index(value) for value in classes]] = probabilities
-    return _from_matrix(name, matrix[log.context], log)
+    if log.available is None:
+        return _from_matrix(name, matrix, log)
+    return _from_flat(name, _renormalised(name, log.available, matrix), log, log.available)
+
+
+def _renormalised(name: str, available: Available, matrix: FloatArray) -> FloatArray:
+    """Return the probabilities of the candidates; a classifier does not know what is available."""
+    owner = np.repeat(np.arange(available.n_contexts), available.counts())
+    flat = matrix[owner, available.action]
+    totals = np.add.reduceat(flat, available.starts[:-1])
+    if np.any(totals <= 0.0):
+        context = int(np.argmin(totals))
+        raise MismatchError(f"{name} gives all that is available in context {context} the probability 0.")
+    return np.asarray(flat / totals[owner])
+
+
+def _from_flat(name: str, values: FloatArray, log: BanditLog, available: Available) -> Judged:
+    """Take one probability per candidate, in the order of the lists."""
+    _check_probabilities(name, values)
+    totals = np.add.reduceat(values, available.starts[:-1])
+    off = np.abs(totals - 1.0)
+    if np.any(off > ROUNDING):
+        context = int(np.argmax(off))
+        raise InputError(
+            f"{name}: the probabilities of the candidates of a context must add up to 1; those of context {context} "
+            f"add up to {totals[context]:.6g}."
+        )
+    chosen = available.starts[log.context] + available.positions(log.context, log.y)
+    with np.errstate(divide="ignore"):
+        return Judged(name, np.maximum(np.log(values[chosen]), 2 * LEAST_LOG), probabilities=values)
 
 
 def _from_array(name: str, policy: Any, log: BanditLog) -> Judged:
@@ -112,14 +151,18 @@ def _from_array(name: str, policy: Any, log: BanditLog) -> Judged:
         values = np.asarray(policy, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name} must be a policy, a classifier with predict_proba, or an array of the probabilities of the "
-            f"logged outputs; found {type(policy).__name__}."
+            f"{name} must be a policy, a classifier with predict_proba, a function of the log, or an array of the "
+            f"probabilities of the logged outputs; found {type(policy).__name__}."
         ) from error
     if values.ndim == 2:
         return _from_matrix(name, values, log)
+    if log.available is not None and values.shape == (len(log.available),):
+        return _from_flat(name, values, log, log.available)
     if values.shape != (len(log),):
         raise MismatchError(
-            f"{name} must have one probability for each of the {len(log)} rows; found shape {values.shape}."
+            f"{name} must have one probability for each of the {len(log)} rows"
+            f"{'' if log.available is None else f', or for each of the {len(log.available)} candidates'}; found shape "
+            f"{values.shape}."
         )
     _check_probabilities(name, values)
     with np.errstate(divide="ignore"):
@@ -138,6 +181,9 @@ def _from_matrix(name: str, values: AnyArray, log: BanditLog) -> Judged:
         row = int(np.argmax(np.abs(totals - 1.0)))
         raise InputError(f"{name}: probabilities must add up to 1; row {row} adds up to {totals[row]:.6g}.")
     by_context = _by_context(name, values, log)
+    if log.available is not None:
+        owner = np.repeat(np.arange(log.n_contexts), log.available.counts())
+        return _from_flat(name, by_context[owner, log.available.action], log, log.available)
     with np.errstate(divide="ignore"):
         log_prob = np.maximum(np.log(by_context[log.context, log.y]), 2 * LEAST_LOG)
     return Judged(name, log_prob, probabilities=by_context)

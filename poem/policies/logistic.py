@@ -9,7 +9,7 @@ from poem.compute import as_matrix
 from poem.errors import InputError, LogError
 from poem.policies.policy import Policy
 from poem.policies.record import Record
-from poem.structures import Unseen, Wanted, encoded
+from poem.structures import Fixed, Unseen, Wanted, encoded
 
 TOL, MAX_ITER = 1e-5, 10_000
 
@@ -101,6 +101,8 @@ def _fitted(data: _Labelled, rows: Any, C: float, unseen: Unseen, tol: float = T
     if unseen not in ("rate", "never"):
         raise InputError(f"unseen must be 'rate' or 'never'; found {unseen!r}.")
     codes, options = data.codes[rows], {"C": C, "tol": tol, "max_iter": max_iter}
+    if not isinstance(data.structure, Fixed):
+        raise InputError(f"labelled data need outputs that are the same everywhere, not {data.structure.describe()}.")
     weights = data.structure.fit_labels(data.matrix[rows], codes, unseen, options)
     record = Record(made_by="supervised", n_train=len(codes), settings={"C": C})
     return Policy(data.structure, weights, True, data.known, data.names, record)

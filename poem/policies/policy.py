@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,21 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.compute import Threads, as_matrix, count_threads, design_of
-from poem.data import SHARD_SCORES, BanditLog, Layout
+from poem.data import BanditLog, Layout, Offers, offered_design
 from poem.data.features import Features
-from poem.errors import InputError, MismatchError, PolicyFileError
+from poem.errors import InputError, MismatchError
 from poem.files import write_whole
 from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
-from poem.structures import CERTAIN, Labels, Structure, structure_from_data
+from poem.policies.scored import Scored
+from poem.structures import (
+    CERTAIN,
+    Available,
+    Fixed,
+    Labels,
+    Space,
+    Structure,
+)
 
 # A floor, and a structure that came later, must not be overlooked by a poem that does not know of it.
 FILE_VERSION, FLOORED_VERSION, NEWER_VERSION = 1, 2, 3
@@ -36,12 +43,16 @@ class Policy:
         One row for each feature; the last one is the intercept if there is one.
     intercept : bool
     labels : tuple
-        The classes, or the names of the label columns.
+        The classes, or the names of the label columns; of candidates, those with a feature of their own.
     feature_names : tuple of str, optional
     record : Record
         How the policy was made; it is saved with it.
     features : Features, optional
         How raw columns become features; a data frame that is passed as X then holds raw columns.
+    action_names : tuple of str, optional
+        The names of the features of actions, if these have features.
+    action_features : Features, optional
+        How raw columns of actions become their features.
     """
 
     structure: Structure
@@ -51,6 +62,8 @@ class Policy:
     feature_names: tuple[str, ...] | None = None
     record: Record = field(default_factory=Record)
     features: Features | None = None
+    action_names: tuple[str, ...] | None = None
+    action_features: Features | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
@@ -72,36 +85,40 @@ class Policy:
         return f"Policy({self.structure}, {self.n_features} features, intercept={self.intercept})"
 
     # ---- decisions ------------------------------------------------------------------------
+    # ``available`` and ``actions`` are those of :class:`poem.BanditLog`: what can be chosen in each context.
 
-    def predict(self, X: Any) -> AnyArray:
-        """Return the most probable output of each context (MAP): classes, or a 0/1 matrix."""
-        codes = self._stack(X, lambda scores, _: self.structure.argmax(scores))
-        return self.structure.decode(codes, self.labels)
+    def predict(self, X: Any, available: Any = None, actions: Any = None) -> AnyArray:
+        """Return the most probable output of each context (MAP): classes, actions, or a 0/1 matrix."""
+        scored = self._scored(X, available, actions)
+        return scored.decoded(scored.stack(lambda scores, space, _: space.argmax(scores)))
 
-    def sample(self, X: Any, rng: Generator | int) -> AnyArray:
+    def sample(self, X: Any, rng: Generator | int, available: Any = None, actions: Any = None) -> AnyArray:
         """Draw one output for each context; log its probability with :meth:`log_prob`."""
-        generator = np.random.default_rng(rng)
-        codes = self._stack(X, lambda scores, _: self.structure.sample(scores, generator))
-        return self.structure.decode(codes, self.labels)
+        scored, generator = self._scored(X, available, actions), np.random.default_rng(rng)
+        return scored.decoded(scored.stack(lambda scores, space, _: space.sample(scores, generator)))
 
-    def marginals(self, X: Any) -> FloatArray:
-        """Return the probability of each label or class in each context, (m, k)."""
-        return self._stack(X, lambda scores, _: self.structure.marginals(scores))
+    def marginals(self, X: Any, available: Any = None, actions: Any = None) -> FloatArray:
+        """Return the probability of each label or class in each context, (m, k); of candidates, flat."""
+        scored = self._scored(X, available, actions)
+        return scored.stack(lambda scores, space, _: space.marginals(scores))
 
-    def log_prob(self, X: Any, y: Any) -> FloatArray:
+    def marginals_of(self, log: BanditLog) -> FloatArray:
+        """Return the same for the contexts of a log."""
+        return self.marginals(log.X, log.available)
+
+    def log_prob(self, X: Any, y: Any, available: Any = None, actions: Any = None) -> FloatArray:
         """Return log h(y|x) of one output for each row of X."""
-        codes = self._codes(y)
-        self.structure.check(codes)
+        scored = self._scored(X, available, actions)
+        codes = scored.codes(y)
 
-        def one(scores: FloatArray, rows: slice) -> FloatArray:
-            starts = frozen(np.arange(len(scores) + 1))
-            return self.structure.log_prob(scores, codes[rows], starts)
+        def one(scores: FloatArray, space: Space, rows: slice) -> FloatArray:
+            return space.log_prob(scores, codes[rows], frozen(np.arange(rows.stop - rows.start + 1)))
 
-        return self._stack(X, one, len(codes))
+        return scored.stack(one)
 
     def log_prob_of(self, log: BanditLog, n_jobs: int | None = -1) -> FloatArray:
         """Return log h(y|x) of every row of a log; each unique context is scored once."""
-        if (log.labels, log.structure) != (self.labels, self.structure):
+        if (log.structure.known_labels(log.labels), log.structure) != (self.labels, self.structure):
             theirs, mine = (f"{one.structure.describe()}, {list(one.labels)[:8]}" for one in (log, self))
             raise MismatchError(
                 f"the log's outputs are {theirs}; the policy's are {mine}. "
@@ -125,24 +142,26 @@ class Policy:
 
     def expected_loss(self, X: Any, truth: Any) -> float:
         """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""
-        codes = self._codes(truth)
-        losses = self._stack(X, lambda scores, rows: self.structure.expected_loss(scores, codes[rows]), len(codes))
-        return float(losses.mean())
+        fixed, scored = self._fixed(), self._scored(X)
+        codes = scored.truth(truth)
+        return float(scored.stack(lambda scores, _, rows: fixed.expected_loss(scores, codes[rows])).mean())
 
-    def map_loss(self, X: Any, truth: Any) -> float:
+    def map_loss(self, X: Any, truth: Any, available: Any = None, actions: Any = None) -> float:
         """Return the mean loss of :meth:`predict` against true outputs."""
-        codes = self._codes(truth)
+        scored = self._scored(X, available, actions)
+        codes = scored.truth(truth)
+        found = scored.chosen(scored.stack(lambda scores, space, _: space.argmax(scores)))
+        return float(self.structure.loss(codes, found).mean())
 
-        def one(scores: FloatArray, rows: slice) -> FloatArray:
-            return self.structure.loss(codes[rows], self.structure.argmax(scores))
+    def _fixed(self) -> Fixed:
+        """Return the structure, if its outputs are the same in every context."""
+        if not isinstance(self.structure, Fixed):
+            raise MismatchError(f"this is for outputs that are the same everywhere, not {self.structure.describe()}.")
+        return self.structure
 
-        return float(self._stack(X, one, len(codes)).mean())
-
-    def variation(self, X: Any) -> float:
+    def variation(self, X: Any, available: Any = None, actions: Any = None) -> float:
         """Return how far h(·|x) moves with x: 0 for a policy that ignores x."""
-        matrix = self._matrix(X)[: max(2, SHARD_SCORES // self.structure.n_scores)]
-        design = design_of(matrix, self.intercept)
-        return self.structure.variation(design.scores(design.widen(self.weights), self.structure.n_scores))
+        return self._scored(X, available, actions).variation()
 
     def at_temperature(self, alpha: float) -> "Policy":
         """Return the policy of weights α·w: more peaked for α > 1, nearer to uniform for α < 1."""
@@ -160,15 +179,28 @@ class Policy:
         uniform = replace(self, weights=np.zeros_like(self.weights), record=Record(made_by="with_floor"))
         return FlooredPolicy(self, share, uniform if other is None else other)
 
-    def _stack(self, X: Any, use: Callable[[FloatArray, slice], AnyArray], rows: int | None = None) -> AnyArray:
-        """Apply ``use`` to the scores of one block of contexts at a time and join the results."""
+    def _scored(self, X: Any, available: Any = None, actions: Any = None) -> Scored:
+        """Return contexts and what is available in them, ready to be scored."""
         matrix = self._matrix(X)
-        if rows is not None and rows != matrix.shape[0]:
-            raise MismatchError(f"X has {matrix.shape[0]} rows and y has {rows}. Pass one output for each row of X.")
         design = design_of(matrix, self.intercept)
-        k, wide = self.structure.n_scores, design.widen(self.weights)
-        blocks = _blocks(design.n_contexts, k)
-        return np.concatenate([use(design.block(b.start, b.stop).scores(wide, k), b) for b in blocks])
+        if available is None and actions is None:
+            return Scored(self.structure, self.weights, self.labels, design)
+        found, labels = self._offers(available, actions, design.n_contexts)
+        return Scored(self.structure, self.weights, labels, offered_design(design, self.structure, found), found)
+
+    def _offers(self, available: Any, actions: Any, contexts: int) -> tuple[Available, Labels]:
+        if isinstance(available, Available):
+            return available, self.labels
+        if self.action_features is not None and hasattr(actions, "__arrow_c_stream__"):
+            actions = self.action_features.transform(actions)
+        labels = None if self.structure.described and not self.labels else self.labels
+        found, known, structure = Offers(available, actions, known=self.structure).read(labels, contexts)
+        if structure != self.structure:
+            raise MismatchError(
+                f"the policy chooses {self.structure.describe()}; what is available are {structure.describe()}. "
+                "Pass actions= with the features that the policy was trained on."
+            )
+        return found, known
 
     def _matrix(self, X: Any) -> Any:
         if self.features is not None and hasattr(X, "__arrow_c_stream__"):
@@ -186,9 +218,6 @@ class Policy:
                 f"X has {width} features; the policy was made for {self.n_features}. "
                 "Pass the same columns as in training."
             )
-
-    def _codes(self, y: Any) -> AnyArray:
-        return frozen(self.structure.encode(y, self.labels)[0])
 
     # ---- the file -------------------------------------------------------------------------
 
@@ -214,6 +243,9 @@ class Policy:
             "training": self.record.to_data(),
             "features": None if self.features is None else self.features.to_data(),
         }
+        if self.structure.described:
+            about["action_names"] = None if self.action_names is None else list(self.action_names)
+            about["action_features"] = None if self.action_features is None else self.action_features.to_data()
         content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
         return write_whole(Path(path), content)
 
@@ -223,93 +255,26 @@ class Policy:
         return FLOORED_VERSION if floored else FILE_VERSION
 
 
+def policy_for(log: BanditLog, weights: FloatArray, intercept: bool, record: Record) -> Policy:
+    """Return a policy over the outputs and features of a log."""
+    labels = log.structure.known_labels(log.labels)
+    named = (log.feature_names, record, log.features, log.action_names, log.action_features)
+    return Policy(log.structure, weights, intercept, labels, *named)
+
+
 def uniform_policy(log: BanditLog) -> Policy:
     """Return the policy that gives every output of a log's kind the same probability."""
-    structure = log.structure
-    weights = np.zeros((log.n_features + 1, structure.n_scores))
-    record = Record(made_by="uniform_policy")
-    return Policy(structure, weights, True, log.labels, log.feature_names, record, log.features)
+    weights = np.zeros((log.n_features + 1, log.structure.n_scores))
+    return policy_for(log, weights, True, Record(made_by="uniform_policy"))
 
 
 def constant_policy(log: BanditLog, y: Any) -> Policy:
     """Return the policy that always chooses the one output ``y``."""
     structure = log.structure
+    if not isinstance(structure, Fixed):
+        raise InputError(f"no output is always there to be chosen: this log holds {structure.describe()}.")
     codes, _ = structure.encode(np.asarray([y]), log.labels)
     structure.check(codes)
     weights = np.zeros((log.n_features + 1, structure.n_scores))
     weights[-1] = CERTAIN * structure.constant_scores(codes[0])
-    record = Record(made_by="constant_policy")
-    return Policy(structure, weights, True, log.labels, log.feature_names, record, log.features)
-
-
-def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
-    """Read a policy that :meth:`Policy.save` wrote, with its floor if it has one. Nothing in the file is executed."""
-    from safetensors import SafetensorError, safe_open
-
-    if not Path(path).is_file():
-        raise PolicyFileError(f"there is no policy file at {os.fspath(path)!r}. Check the path.")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
-        raise PolicyFileError(
-            f"{os.fspath(path)!r} is not a whole policy file: it is of another format, or cut off ({error}). Pass a "
-            "file that was saved as a policy, or save it again."
-        ) from error
-    return _rebuild(os.fspath(path), metadata, tensors)
-
-
-def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) -> Policy | FlooredPolicy:
-    try:
-        about = json.loads(metadata["poem"])
-        if about["format"] != "poem.policy":
-            raise KeyError("format")
-        version = int(about["version"])
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise PolicyFileError(
-            f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
-        ) from error
-    if version > NEWER_VERSION:
-        raise PolicyFileError(
-            f"{path!r} has format version {version}; this poem reads up to {NEWER_VERSION}. Upgrade poem."
-        )
-    try:
-        weights, labels = tensors["weights"], tuple(about["labels"])
-        if weights.dtype.kind != "f":
-            raise ValueError(f"weights of {weights.dtype}")
-        structure = structure_from_data(about["structure"], len(labels))
-        if weights.ndim != 2 or structure.n_scores != weights.shape[1]:
-            raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
-        names = None if about["feature_names"] is None else tuple(about["feature_names"])
-        features = None if about.get("features") is None else Features.from_data(about["features"])
-        record = Record.from_data(about["training"])
-        policy = Policy(structure, weights, about["intercept"], labels, names, record, features)
-        _check_rebuilt(policy)
-        return policy if about.get("floor") is None else _with_floor(policy, tensors["floor"], about["floor"])
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InputError, MismatchError) as error:
-        raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
-
-
-def _with_floor(policy: Policy, weights: AnyArray, about: dict[str, Any]) -> FlooredPolicy:
-    other = replace(policy, weights=weights, intercept=about["intercept"], record=Record())
-    _check_rebuilt(other)
-    return policy.with_floor(about["share"], other)
-
-
-def _check_rebuilt(policy: Policy) -> None:
-    """Raise ValueError or TypeError for content that save() never writes."""
-    if len(set(policy.labels)) != len(policy.labels):
-        raise ValueError("labels that are not distinct")
-    if not isinstance(policy.intercept, bool):
-        raise ValueError("an intercept of a wrong type")
-    if policy.n_features < 0 or (policy.feature_names is not None and len(policy.feature_names) != policy.n_features):
-        raise ValueError(f"{policy.feature_names} for {policy.n_features} features")
-    if policy.features is not None and policy.features.width != policy.n_features:
-        raise ValueError(f"a recipe of {policy.features.width} features for {policy.n_features}")
-
-
-def _blocks(length: int, k: int) -> Iterator[slice]:
-    height = max(1, SHARD_SCORES // k)
-    for first in range(0, length, height):
-        yield slice(first, min(first + height, length))
+    return policy_for(log, weights, True, Record(made_by="constant_policy"))

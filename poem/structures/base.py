@@ -1,9 +1,4 @@
-"""The interface of output structures: the seam between weights and estimators, and everything known about y.
-
-Shapes in all methods: m contexts have ``scores`` (m, k), one column per weight column.
-The n logged rows are in the order of their contexts: rows ``starts[c]`` to ``starts[c + 1]`` of
-``y`` belong to context c, so ``starts`` is (m + 1,) and ``starts[m] == n``.
-"""
+"""The interface of output structures: everything known about y."""
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
@@ -13,21 +8,25 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray, frozen
+from poem.errors import MismatchError
 from poem.structures.fit_labels import Unseen, likelihood_weights
 from poem.structures.labels import Labels
+from poem.structures.space import Space
 
 
 class Structure(ABC):
-    """A space of outputs y and the exponential family h(y|x) ∝ exp(w·φ(x, y)) over it.
+    """A kind of output y: how it is called, checked, written and read, and which :class:`Space` its scores live in.
 
-    Final classes are frozen dataclasses of numbers, with the kernels in the same file. Labels, which name the score
-    columns, belong to logs and policies; methods that need them take them as an argument.
+    Final classes are frozen dataclasses of numbers. Labels, which name outputs or their parts, belong to logs and
+    policies; methods that need them take them as an argument.
     """
 
     name: ClassVar[str]
     lists_outputs: ClassVar[bool] = False  # each score column is one output: marginals are the whole distribution
     inferred: ClassVar[bool] = False  # outputs that look like it are taken for it, without a word
     shared_scores: ClassVar[bool] = False  # a number added to all scores of a context changes nothing
+    one_each: ClassVar[bool] = False  # an output is one label
+    described: ClassVar[bool] = False  # outputs have features of their own
 
     # ---- what users call y ------------------------------------------------------------------
 
@@ -72,16 +71,12 @@ class Structure(ABC):
         """Return which columns (k,) are never on in the codes, and which are never off though they could be."""
 
     @abstractmethod
-    def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
-        """Return the probability (m,), or a bound on it, that any of some columns is on or any of some others off."""
-
-    @abstractmethod
     def keys(self, codes: AnyArray) -> AnyArray:
         """Return codes as integers (n, j): equal rows are equal outputs."""
 
+    @abstractmethod
     def indicators(self, codes: AnyArray) -> Any:
-        """Return which score columns each output selects, (n, k), sparse or dense."""
-        return self.spread(np.ones(len(codes)), frozen(codes), frozen(np.arange(len(codes) + 1)))
+        """Return which labels each output selects, (n, labels), sparse or dense."""
 
     # ---- words and files --------------------------------------------------------------------
 
@@ -111,82 +106,73 @@ class Structure(ABC):
     # ---- scores -----------------------------------------------------------------------------
 
     @property
+    @abstractmethod
+    def n_scores(self) -> int:
+        """The number k of weight columns."""
+
+    @property
     def n_names(self) -> int:
         """The number of labels that name outputs or their parts: one per score, unless a structure says otherwise."""
         return self.n_scores
 
-    @property
-    @abstractmethod
-    def n_scores(self) -> int:
-        """The number k of score columns per context."""
+    def known_labels(self, labels: Labels) -> Labels:
+        """Return those labels of a log that a policy over these outputs depends on."""
+        return labels
 
-    @abstractmethod
-    def log_prob(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        """Return log h(y|x) of each logged row, (n,)."""
+    def check_described(self, labels: Labels, names: tuple[str, ...] | None, width: int | None) -> None:
+        """Raise ValueError unless the features of outputs, and those with one of their own, are as many as here.
 
-    @abstractmethod
-    def pull_back(self, scores: FloatArray, y: AnyArray, starts: IntArray, coef: FloatArray) -> FloatArray:
-        """Return the gradient of Σᵢ coefᵢ·log h(yᵢ|xᵢ) with respect to the scores, (m, k)."""
-
-    @abstractmethod
-    def chosen(self, scores: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        """Return the sum of its context's scores that each logged output selects, (n,): linear in the scores."""
-
-    @abstractmethod
-    def spread(self, coef: FloatArray, y: AnyArray, starts: IntArray) -> FloatArray:
-        """Return the transpose of :meth:`chosen` applied to one coefficient per row, (m, k)."""
-
-    @abstractmethod
-    def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
-        """Draw one output per context."""
-
-    @abstractmethod
-    def every(self, most: int) -> AnyArray | None:
-        """Return all outputs, or None if there are more than ``most``."""
-
-    def outputs(self, scores: FloatArray, rng: Generator, count: int) -> tuple[AnyArray, FloatArray, bool]:
-        """Return outputs to sum over, (m·j, …) context by context, their weights (m, j), and whether sums are exact.
-
-        Σⱼ weightⱼ·f(yⱼ) is E[f(y)] for y ~ h(·|x), over all outputs if there are at most four times ``count``.
-        Otherwise it is an unbiased estimate from ``count`` samples, which take more time each.
+        ``names`` are those of the features, and ``width`` is how many a recipe makes.
         """
-        m, every = len(scores), self.every(4 * count)
-        if every is None:
-            samples = self.sample(np.repeat(scores, count, axis=0), rng)
-            return samples, np.full((m, count), 1.0 / count), False
-        j = len(every)
-        y = np.tile(every, (m,) + (1,) * (every.ndim - 1))
-        log_prob = self.log_prob(scores, y, np.arange(0, m * j + 1, j, dtype=np.int64))
-        return y, np.exp(log_prob).reshape(m, j), True
+        if names is not None or width is not None:
+            raise ValueError(f"features of outputs, which {self.name} has none of")
 
     @abstractmethod
-    def argmax(self, scores: FloatArray) -> AnyArray:
-        """Return the most probable output of each context (MAP)."""
+    def space(self, borders: IntArray | None) -> Space:
+        """Return what the scores of some contexts mean.
 
-    @abstractmethod
-    def marginals(self, scores: FloatArray) -> FloatArray:
-        """Return the probability of each label or class, (m, k)."""
-
-    def expected(self, scores: FloatArray, values: FloatArray) -> FloatArray:
-        """Return E[:meth:`chosen` of ``values`` (m, k) by y] for y ~ h(·|x), (m,)."""
-        mean: FloatArray = np.einsum("ck,ck->c", self.marginals(scores), values)
-        return mean
-
-    @abstractmethod
-    def pull_back_expected(self, scores: FloatArray, values: FloatArray, coef: FloatArray) -> FloatArray:
-        """Return the gradient of Σ coef·:meth:`expected` with respect to the scores, (m, k)."""
+        ``borders`` say where the candidates of each context begin, if each has its own; None is all outputs everywhere.
+        """
 
     @abstractmethod
     def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
         """Return the structure's default loss of outputs against true ones, (m,)."""
 
+
+class Fixed(Structure, Space):
+    """A structure whose outputs are the same in every context: it is its own space, with the kernels in its file."""
+
+    def space(self, borders: IntArray | None) -> Space:
+        if borders is not None:
+            raise MismatchError(
+                f"available= is for outputs of which one is chosen; these are {self.describe()}. Leave it out."
+            )
+        return self
+
+    def indicators(self, codes: AnyArray) -> Any:
+        return self.spread(np.ones(len(codes)), frozen(codes), frozen(np.arange(len(codes) + 1)))
+
+    @abstractmethod
+    def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
+        """Return the probability (m,), or a bound on it, that any of some columns is on or any of some others off."""
+
+    @abstractmethod
+    def every(self, most: int) -> AnyArray | None:
+        """Return all outputs, or None if there are more than ``most``."""
+
+    def outputs(self, scores: FloatArray, rng: Generator, count: int) -> tuple[AnyArray, FloatArray, IntArray, bool]:
+        # All outputs if there are at most four times ``count``: samples take more time each.
+        m, every = len(scores), self.every(4 * count)
+        j = count if every is None else len(every)
+        starts: IntArray = frozen(np.arange(0, m * j + 1, j, dtype=np.int64))
+        if every is None:
+            return self.sample(np.repeat(scores, count, axis=0), rng), np.full(m * j, 1.0 / count), starts, False
+        y = np.tile(every, (m,) + (1,) * (every.ndim - 1))
+        return y, np.exp(self.log_prob(scores, y, starts)), starts, True
+
     @abstractmethod
     def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
         """Return E[loss(truth, y)] for y ~ h(·|x), exactly and without sampling, (m,)."""
-
-    @abstractmethod
-    def variation(self, scores: FloatArray) -> float:
-        """Return how much h(·|x) varies with x: a lower bound on the mean total variation from its average."""
 
     @abstractmethod
     def constant_scores(self, y: AnyArray) -> FloatArray:

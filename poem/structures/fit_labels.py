@@ -7,7 +7,7 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray, frozen
 
 if TYPE_CHECKING:
-    from poem.structures.base import Structure
+    from poem.structures.base import Fixed
 
 Unseen = Literal["rate", "never"]
 CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
@@ -51,7 +51,7 @@ def class_weights(X: Any, codes: AnyArray, n_classes: int, unseen: Unseen, optio
     return weights
 
 
-def likelihood_weights(structure: "Structure", X: Any, codes: AnyArray, options: dict[str, Any]) -> FloatArray:
+def likelihood_weights(structure: "Fixed", X: Any, codes: AnyArray, options: dict[str, Any]) -> FloatArray:
     """Maximise Σ log h(yᵢ|xᵢ) − |w|²/(2C) over the weights; the intercept is penalised like any feature."""
     from scipy.optimize import minimize
 

@@ -9,12 +9,13 @@ from poem.arrays import AnyArray
 from poem.compute import is_sparse
 from poem.errors import InputError, LogError, PolicyFileError
 from poem.structures.base import Structure
+from poem.structures.candidates import Candidates
 from poem.structures.labels import Coded, Labels
 from poem.structures.multiclass import MultiClass
 from poem.structures.multilabel import MultiLabel
 from poem.structures.subset import Subset
 
-KINDS: dict[str, type[Structure]] = {kind.name: kind for kind in (MultiClass, MultiLabel, Subset)}
+KINDS: dict[str, type[Structure]] = {kind.name: kind for kind in (MultiClass, MultiLabel, Subset, Candidates)}
 
 Wanted = Structure | type[Structure] | str | None  # how users ask for a structure; None infers it
 

@@ -8,14 +8,16 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import exp_down, inlined, kernel
-from poem.errors import LogError
-from poem.structures.base import Structure
+from poem.structures.base import Fixed
+from poem.structures.classes import Classes
 from poem.structures.fit_labels import Unseen, class_weights
-from poem.structures.labels import Labels, check_labels, values_of
+from poem.structures.labels import Labels
+from poem.structures.offered import Offered
+from poem.structures.space import Space
 
 
 @dataclass(frozen=True)
-class MultiClass(Structure):
+class MultiClass(Classes, Fixed):
     """Exactly one of ``n_classes`` classes; the default loss is 0/1."""
 
     n_classes: int
@@ -25,56 +27,20 @@ class MultiClass(Structure):
     shared_scores: ClassVar[bool] = True
 
     @classmethod
-    def encode(cls, y: Any, labels: Labels | None = None) -> tuple[AnyArray, Labels]:
-        values, labels = values_of(y, labels)
-        if values.ndim != 1:
-            raise LogError(f"classes are a vector, one per row; found y with {values.ndim} dimensions.")
-        _check_values(values)
-        if labels is None:
-            known, codes = _distinct(values)
-            check_labels(tuple(known.tolist()))
-            return codes.astype(np.int32), tuple(known.tolist())
-        check_labels(labels)
-        return _known_classes(values, labels), labels
-
-    @classmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "MultiClass":
         return cls(len(labels), **sizes)
-
-    def decode(self, codes: AnyArray, labels: Labels) -> AnyArray:
-        return np.asarray(labels)[codes]
-
-    def check(self, codes: AnyArray) -> None:
-        if codes.ndim != 1 or (len(codes) and not 0 <= codes.min() <= codes.max() < self.n_classes):
-            raise LogError(f"y has the shape {codes.shape}, which is not {self.describe()} per row.")
-
-    def to_arrow(self, codes: AnyArray, labels: Any) -> Any:
-        import pyarrow as pa
-
-        return labels.take(pa.array(codes))
 
     def logged_columns(self, codes: AnyArray) -> Any:
         return np.unique(codes)
 
-    def unlogged(self, codes: AnyArray) -> tuple[BoolArray, BoolArray]:
-        return np.bincount(codes, minlength=self.n_classes) == 0, np.zeros(self.n_classes, dtype=bool)
-
     def chance_of_any(self, marginals: FloatArray, on: BoolArray, off: BoolArray) -> FloatArray:
         return np.asarray(marginals[:, np.flatnonzero(on)].sum(axis=1))
 
-    def keys(self, codes: AnyArray) -> AnyArray:
-        return codes.astype(np.int64)[:, None]
-
-    def indicators(self, codes: AnyArray) -> Any:
-        import scipy.sparse as sp
-
-        return sp.csr_array((np.ones(len(codes)), codes, np.arange(len(codes) + 1)), shape=(len(codes), self.n_classes))
+    def space(self, borders: IntArray | None) -> Space:
+        return self if borders is None else Offered(borders)
 
     def describe(self) -> str:
         return f"one of {self.n_classes} classes"
-
-    def phrase(self, code: Any, labels: Labels) -> str:
-        return repr(labels[int(code)])
 
     @property
     def n_outputs(self) -> int:
@@ -126,9 +92,6 @@ class MultiClass(Structure):
         slopes: FloatArray = coef[:, None] * probabilities * (values - mean[:, None])
         return slopes
 
-    def loss(self, truth: AnyArray, y: AnyArray) -> FloatArray:
-        return np.asarray(truth != y, dtype=np.float64)
-
     def expected_loss(self, scores: FloatArray, truth: AnyArray) -> FloatArray:
         # The sum of the others, not 1 − p: exact for policies that are nearly certain.
         others = self.marginals(scores)
@@ -147,41 +110,6 @@ class MultiClass(Structure):
 
     def fit_labels(self, X: Any, codes: AnyArray, unseen: Unseen, options: dict[str, Any]) -> FloatArray:
         return class_weights(X, codes, self.n_classes, unseen, options)
-
-
-def _check_values(values: AnyArray) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise LogError(f"y must not be NaN or infinite; row {row} is {values[row]}. Drop such rows.")
-    if values.dtype.kind not in "biufUO":
-        raise LogError(f"y must hold numbers or strings; found {values.dtype}. Convert it to strings.")
-    if values.dtype != object:
-        return
-    missing = [row for row, value in enumerate(values) if value is None or value != value]
-    if missing:
-        raise LogError(f"y is missing in row {missing[0]} ({len(missing)} such rows). Drop such rows.")
-
-
-def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    try:
-        known, codes = np.unique(values, return_inverse=True)
-    except TypeError as error:
-        raise LogError(f"y mixes types that cannot be ordered ({error}). Convert it to strings.") from error
-    return known, codes
-
-
-def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
-    present, inverse = _distinct(values)
-    number_of = {label: code for code, label in enumerate(labels)}
-    unseen = [value for value in present.tolist() if value not in number_of]
-    if unseen:
-        row = int(np.flatnonzero(values == unseen[0])[0])
-        raise LogError(
-            f"y holds a class that is not known; row {row} is {unseen[0]!r}, known are {list(labels)[:8]}. "
-            "Drop such rows or name all classes with labels=."
-        )
-    codes = np.array([number_of[value] for value in present.tolist()], dtype=np.int32)
-    return codes[inverse]
 
 
 @inlined

@@ -7,11 +7,11 @@ import numpy as np
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import kernel
 from poem.errors import LogError
-from poem.structures.base import Structure
+from poem.structures.base import Fixed
 from poem.structures.labels import Labels, check_labels, values_of
 
 
-class Sets(Structure):
+class Sets(Fixed):
     """Outputs that are sets: codes are (n, q) of 0/1, and φ(x, y) = x ⊗ y."""
 
     @classmethod

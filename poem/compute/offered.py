@@ -1,0 +1,178 @@
+"""Scores of candidates: z·(xᵀW) of each candidate of each context, ragged.
+
+S = X·W has one row per context and one column per feature of an action; a candidate's score is the product of its
+features z with the row of its context. So both directions are a ragged product beside those of the contexts.
+"""
+
+import numpy as np
+
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute.kernels import Threads, kernel
+from poem.compute.linear import Design, RowGradient, SomeContexts, cuts_by_work, pairs
+from poem.compute.packed import FloatType, lanes_for, packed_zeros
+
+Rows = tuple[IntArray, AnyArray, FloatArray, int]  # CSR: pointers, columns, values, and how many columns there are
+
+
+def ragged_places(starts: IntArray, counts: IntArray) -> IntArray:
+    """Return the places of runs that begin at ``starts``, one after the other."""
+    before = np.append(0, np.cumsum(counts))
+    return np.asarray(np.repeat(starts - before[:-1], counts) + np.arange(before[-1]))
+
+
+class OfferedDesign(Design):
+    """Contexts with candidates of their own.
+
+    Parameters
+    ----------
+    contexts : Design
+        The products of the contexts.
+    starts : (m + 1,) int
+        Candidates ``starts[c]`` to ``starts[c + 1]`` belong to context c.
+    row : (N,) int
+        The row of ``z`` that describes each candidate.
+    z : CSR arrays
+        Features of actions. Weights with one more column than these have the constant 1 as another feature.
+    """
+
+    def __init__(self, contexts: Design, starts: IntArray, row: AnyArray, z: Rows) -> None:
+        super().__init__((contexts.n_contexts, contexts.n_features), contexts.intercept)
+        self._contexts, self._starts, self._row, self._z = contexts, frozen(starts), row, z
+
+    @property
+    def contexts(self) -> Design:
+        return self._contexts
+
+    @property
+    def borders(self) -> IntArray:
+        """Where the candidates of each context begin, from 0."""
+        return frozen(self._starts - self._starts[0])
+
+    def block(self, first: int, last: int) -> "OfferedDesign":
+        return OfferedDesign(self._contexts.block(first, last), self._starts[first : last + 1], self._row, self._z)
+
+    def lengths(self) -> IntArray:
+        return self._contexts.lengths()
+
+    def cuts(self, k: int) -> IntArray:
+        entries = np.diff(self._z[0])[self._row[self._starts[0] : self._starts[-1]]] + 1
+        own = np.add.reduceat(entries, self.borders[:-1]) if self.n_contexts else entries
+        return cuts_by_work((self.lengths() + 1) * k + own)
+
+    def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
+        return self._contexts.widen(w, dtype)
+
+    def narrow(self, wide: FloatArray, k: int) -> FloatArray:
+        return self._contexts.narrow(wide, k)
+
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        """Return z·(xᵀw) of all candidates of this block, flat."""
+        return self.gathered(self._contexts.scores(wide, k))
+
+    def gathered(self, by_context: FloatArray) -> FloatArray:
+        """Return z·s of all candidates, where ``by_context`` holds the s of their contexts, (m, k)."""
+        return _gathered(by_context, self._starts, self._row, self._z)
+
+    def room(self, k: int) -> FloatArray:
+        return np.zeros(int(self._starts[-1] - self._starts[0]))
+
+    def part(self, slopes: FloatArray, contexts: slice, k: int) -> FloatArray:
+        first = self._starts[0]
+        return slopes[self._starts[contexts.start] - first : self._starts[contexts.stop] - first]
+
+    def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
+        k = grad.shape[1]
+        by_context, flat = packed_zeros(self.n_contexts, k), frozen(slopes)
+
+        def fill(piece: tuple[int, int]) -> None:
+            first, last = piece
+            starts = self._starts[first : last + 1]
+            part = self.part(flat, slice(first, last), k)
+            _scatter(part, starts, self._row, *self._z, k, by_context[first:last])
+
+        threads.map(fill, pairs(self.cuts(k)))
+        self._contexts.add_transposed(grad, by_context, threads)
+
+    def some(self, contexts: IntArray) -> "SomeOffered":
+        counts = (self._starts[1:] - self._starts[:-1])[contexts]
+        row = self._row[ragged_places(self._starts[contexts], counts)]
+        return SomeOffered(self, contexts, frozen(np.append(0, np.cumsum(counts))), frozen(row))
+
+    def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
+        return self._contexts.batch_scores(wide, k, contexts)
+
+    def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
+        return self._contexts.batch_transposed(contexts, slopes)
+
+
+class SomeOffered(SomeContexts):
+    """Some contexts with their candidates: ``borders`` from 0, and the row of z of each."""
+
+    def __init__(self, design: OfferedDesign, contexts: IntArray, borders: IntArray, row: AnyArray) -> None:
+        super().__init__(design, contexts)
+        self.borders, self._own_borders, self._offered, self._row = borders, borders, design, row
+
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        by_context = self._offered.batch_scores(wide, k, self.contexts)
+        return self.gathered(by_context)
+
+    def gathered(self, by_context: FloatArray) -> FloatArray:
+        """Return z·s of all candidates, where ``by_context`` holds the s of their contexts, (b, k)."""
+        return _gathered(by_context, self._own_borders, self._row, self._offered._z)
+
+    def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
+        by_context: FloatArray = np.zeros((len(self.contexts), lanes_for(k)), dtype=dtype)
+        _scatter(frozen(slopes), self._own_borders, self._row, *self._offered._z, k, by_context)
+        return self._offered.batch_transposed(self.contexts, by_context)
+
+
+def _gathered(by_context: FloatArray, starts: IntArray, row: AnyArray, z: Rows) -> FloatArray:
+    out = np.empty(int(starts[-1] - starts[0]))
+    _gather(frozen(by_context), starts, row, *z, out)
+    return out
+
+
+@kernel
+def _gather(
+    by_context: FloatArray,
+    starts: IntArray,
+    row: AnyArray,
+    pointers: IntArray,
+    columns: AnyArray,
+    values: FloatArray,
+    width: int,
+    out: FloatArray,
+) -> None:
+    """Fill z·s of each candidate, where s is the row of its context; a column beyond those of z is a constant's."""
+    first = starts[0]
+    for c in range(by_context.shape[0]):
+        s = by_context[c]
+        constant = s[width] if s.shape[0] > width else 0.0
+        for a in range(starts[c], starts[c + 1]):
+            total = constant
+            for t in range(pointers[row[a]], pointers[row[a] + 1]):
+                total += s[columns[t]] * values[t]
+            out[a - first] = total
+
+
+@kernel
+def _scatter(
+    slopes: FloatArray,
+    starts: IntArray,
+    row: AnyArray,
+    pointers: IntArray,
+    columns: AnyArray,
+    values: FloatArray,
+    width: int,
+    k: int,
+    out: FloatArray,
+) -> None:
+    """Add slope·z of each candidate to the row of its context, which has k columns."""
+    first = starts[0]
+    for c in range(out.shape[0]):
+        for a in range(starts[c], starts[c + 1]):
+            slope = slopes[a - first]
+            if k > width:
+                out[c, width] += slope
+            for t in range(pointers[row[a]], pointers[row[a] + 1]):
+                out[c, columns[t]] += slope * values[t]
