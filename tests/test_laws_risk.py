@@ -10,7 +10,7 @@ from scipy import special
 
 import poem
 from poem.arrays import frozen
-from poem.compute import linear
+from poem.compute import linear, touched
 from poem.compute.kernels import Threads
 from poem.data.layout import Layout
 from poem.errors import InputError
@@ -19,7 +19,7 @@ from poem.models import LossModel, losses_on
 from poem.objectives.risk import Risk
 from poem.optimizers import LBFGS, AdaGrad
 
-KINDS = ["labels", "classes", "available", "candidates", "own candidates"]
+KINDS = ["labels", "classes", "available", "candidates", "own candidates", "touched"]
 FORMS = ["dense", "csr", "csr-replayed"]
 ESTIMATORS = [
     IPS(None),
@@ -30,6 +30,14 @@ ESTIMATORS = [
     ImplicitExploration(0.02),
     LogSmoothing(0.5),
 ]
+
+
+@pytest.fixture(autouse=True)
+def products_that_occur(request, monkeypatch):
+    """Of the kind "touched", only the columns of xᵀW are computed that some candidate needs."""
+    if "kind" in request.fixturenames and request.getfixturevalue("kind") == "touched":
+        monkeypatch.setattr(touched, "FEWER", 0)
+
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -54,7 +62,7 @@ def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
     return poem.BanditLog(X, y, context=context, **rows)
 
 
-OFFERS = ("available", "candidates", "own candidates")
+OFFERS = ("available", "candidates", "own candidates", "touched")
 
 
 def offered(contexts, context, rng):
@@ -68,7 +76,7 @@ def offers(kind, lists, context, form, rng):
     if kind == "available":
         return given
     catalogue = sp.random_array((4, 6), density=0.5, rng=rng, format="csr")
-    if kind == "candidates":
+    if kind in ("candidates", "touched"):
         return given | {"actions": poem.Catalogue(range(4), catalogue)}
     # The features of an action differ from context to context.
     own = sp.random_array((sum(map(len, lists)), 6), density=0.5, rng=rng, format="csr")

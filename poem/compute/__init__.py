@@ -6,6 +6,7 @@ from poem.compute.linear import DenseDesign, Design, RowGradient, SomeContexts, 
 from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
 from poem.compute.offered import OfferedDesign, ragged_places
 from poem.compute.packed import lanes_for, packed_zeros
+from poem.compute.touched import TouchedDesign, touches_few
 
 __all__ = [
     "DenseDesign",
@@ -16,6 +17,7 @@ __all__ = [
     "RowGradient",
     "SomeContexts",
     "Threads",
+    "TouchedDesign",
     "as_matrix",
     "compact",
     "count_threads",
@@ -30,4 +32,5 @@ __all__ = [
     "pairs",
     "ragged_places",
     "row_mean_square",
+    "touches_few",
 ]

@@ -60,6 +60,14 @@ class Design(ABC):
     def cuts(self, k: int) -> IntArray:
         """Return the borders of pieces of contexts of about equal work."""
 
+    @abstractmethod
+    def rows(self) -> tuple[IntArray, IntArray, AnyArray, FloatArray]:
+        """Return the contexts as sparse rows: where each begins and ends, columns, values."""
+
+    def scores_per_context(self, k: int) -> float:
+        """Return how many numbers the scores of a context take, while they are computed."""
+        return float(k)
+
     @property
     def borders(self) -> IntArray | None:
         """Where the candidates of each context begin, if contexts have candidates of their own."""
@@ -146,12 +154,22 @@ class DenseDesign(Design):
     def __init__(self, X: FloatArray, intercept: bool) -> None:
         super().__init__(X.shape, intercept)
         self.X = X
+        self._rows: tuple[IntArray, IntArray, AnyArray, FloatArray] | None = None
+        self._building = threading.Lock()
 
     def block(self, first: int, last: int) -> "DenseDesign":
         return DenseDesign(self.X[first:last], self.intercept)
 
     def lengths(self) -> IntArray:
         return np.full(self.n_contexts, self.n_features, dtype=np.int64)
+
+    def rows(self) -> tuple[IntArray, IntArray, AnyArray, FloatArray]:
+        with self._building:
+            if self._rows is None:
+                borders = self.n_features * np.arange(self.n_contexts + 1)
+                columns = np.tile(np.arange(self.n_features, dtype=np.int32), self.n_contexts)
+                self._rows = frozen(borders[:-1]), frozen(borders[1:]), frozen(columns), frozen(self.X.ravel())
+        return self._rows
 
     def cuts(self, k: int) -> IntArray:
         return _even_cuts(self.n_contexts, self.X.size * k)
@@ -217,6 +235,9 @@ class SparseDesign(Design):
 
     def lengths(self) -> IntArray:
         return self._ends - self._begins
+
+    def rows(self) -> tuple[IntArray, IntArray, AnyArray, FloatArray]:
+        return self._begins, self._ends, self._columns, self._data
 
     def cuts(self, k: int) -> IntArray:
         return cuts_by_work((self.lengths() + 1) * k)  # a row itself counts as one

@@ -38,6 +38,7 @@ class OfferedDesign(Design):
     def __init__(self, contexts: Design, starts: IntArray, row: AnyArray, z: Rows) -> None:
         super().__init__((contexts.n_contexts, contexts.n_features), contexts.intercept)
         self._contexts, self._starts, self._row, self._z = contexts, frozen(starts), row, z
+        self._cuts: dict[int, IntArray] = {}
 
     @property
     def contexts(self) -> Design:
@@ -55,9 +56,24 @@ class OfferedDesign(Design):
         return self._contexts.lengths()
 
     def cuts(self, k: int) -> IntArray:
-        entries = np.diff(self._z[0])[self._row[self._starts[0] : self._starts[-1]]] + 1
-        own = np.add.reduceat(entries, self.borders[:-1]) if self.n_contexts else entries
-        return cuts_by_work((self.lengths() + 1) * k + own)
+        if k not in self._cuts:
+            self._cuts[k] = cuts_by_work(self._work(k))
+        return self._cuts[k]
+
+    def _work(self, k: int) -> IntArray:
+        """Return the multiply-adds that each context takes."""
+        return (self.lengths() + 1) * k + self._entries()
+
+    def _entries(self) -> IntArray:
+        """Return how many non-zeros the candidates of each context have, with one for each of them."""
+        each = np.diff(self._z[0])[self._row[self._starts[0] : self._starts[-1]]] + 1
+        return np.asarray(np.add.reduceat(each, self.borders[:-1]) if self.n_contexts else each)
+
+    def rows(self) -> tuple[IntArray, IntArray, AnyArray, FloatArray]:
+        return self._contexts.rows()
+
+    def scores_per_context(self, k: int) -> float:
+        return float(k) + len(self.room(k)) / max(1, self.n_contexts)
 
     def widen(self, w: FloatArray, dtype: FloatType = np.float64) -> FloatArray:
         return self._contexts.widen(w, dtype)

@@ -12,7 +12,18 @@ from typing import TypeVar
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.compute import DenseDesign, Design, OfferedDesign, SomeContexts, Threads, design_of, pairs
+from poem.compute import (
+    DenseDesign,
+    Design,
+    Matrix,
+    OfferedDesign,
+    SomeContexts,
+    Threads,
+    TouchedDesign,
+    design_of,
+    pairs,
+    touches_few,
+)
 from poem.data.log import BanditLog
 from poem.structures import Available, Space, Structure
 
@@ -121,14 +132,14 @@ class Layout:
         return some, self.structure.space(some.borders)
 
     def _design(self, intercept: bool, rows: IntArray | None = None, for_batches: bool = False) -> Design:
-        plain = design_of(self.X, intercept, rows, for_batches)
-        if self.available is None:
-            return plain
-        return offered_design(plain, self.structure, self.available if rows is None else self.available.of(rows))
+        offers = self.available if self.available is None or rows is None else self.available.of(rows)
+        if offers is None:
+            return design_of(self.X, intercept, rows, for_batches)
+        return offered_design(self.X, intercept, rows, for_batches, self.structure, offers)
 
     def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
         k = self.structure.n_scores
-        height = max(1, max_scores // k)
+        height = max(1, int(max_scores / self.design.scores_per_context(k)))
         for first in range(0, self.design.n_contexts, height):
             last = min(first + height, self.design.n_contexts)
             block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)
@@ -193,7 +204,13 @@ class Layout:
         return out
 
 
-def offered_design(contexts: Design, structure: Structure, available: Available) -> OfferedDesign:
-    """Return contexts with candidates of their own."""
-    pointers, columns, values, row = available.features_or_identity(structure.n_scores)
-    return OfferedDesign(contexts, available.starts, row, (pointers, columns, values, structure.n_scores))
+def offered_design(
+    X: Matrix, intercept: bool, rows: IntArray | None, for_batches: bool, structure: Structure, available: Available
+) -> OfferedDesign:
+    """Return all or some contexts with the candidates of each."""
+    k = structure.n_scores
+    pointers, columns, values, row = available.features_or_identity(k)
+    z = (pointers, columns, values, k)
+    if touches_few(available.starts, row, z, k):
+        return TouchedDesign(design_of(X, intercept, rows), available.starts, row, z)
+    return OfferedDesign(design_of(X, intercept, rows, for_batches), available.starts, row, z)

@@ -61,6 +61,8 @@ class Offers:
 
     def read(self, labels: Labels | None, contexts: int) -> tuple[Available, Labels, Structure]:
         """Return the candidates of each context, all labels, and the structure of the outputs."""
+        if self.known is not None:
+            check_one_each(self.known)
         if isinstance(self.actions, Catalogue):
             return self._from_catalogue(self.actions, labels, contexts)
         given = labels is not None
@@ -102,6 +104,8 @@ class Offers:
     ) -> tuple[Available, Labels, Structure]:
         """Return candidates with features; ``owner`` is the action of each row, if rows are of actions."""
         n_ids, features = self._n_ids(labels), _csr(matrix)
+        if features.shape[1] + n_ids == 0:
+            raise LogError("the actions have no features. Name at least one, or add identity=True.")
         if n_ids:
             own = codes if row is None else np.arange(features.shape[0]) if owner is None else owner
             features = _with_identity(features, own, n_ids)
@@ -161,9 +165,9 @@ class Outputs:
             if offers.actions is not None or offers.identity:
                 raise LogError("actions= and identity= describe candidates. Pass available= as well.")
             return Outputs(*encoded(y, known, wanted))
+        if wanted is not None:
+            check_one_each(kind_of(y, wanted)[0])
         available, known, structure = offers.read(known, contexts)
-        if wanted is not None and kind_of(y, wanted)[0] is not type(structure):
-            structure.space(None)
         codes = y.codes if isinstance(y, Coded) else structure.encode(y, known)[0]
         structure.check(codes)
         ids = structure.known_labels(known) if structure.described else ()
@@ -179,6 +183,12 @@ class Outputs:
                 f"the output {self.labels[self.codes[bad[0]]]!r} of row {bad[0]} is not among the candidates of its "
                 f"context ({len(bad):,} such rows). Log what was available when the decision was made, or drop them."
             )
+
+
+def check_one_each(structure: Structure | type[Structure]) -> None:
+    """Refuse candidates for outputs that are not one of them."""
+    if not structure.one_each:
+        raise LogError(f"available= is for outputs of which one is chosen, not for {structure.name}. Leave it out.")
 
 
 def mean_square(log: "BanditLog") -> float:

@@ -78,7 +78,8 @@ class ContextLosses:
         if keep and len(layout.shards) == 1:
             # Losses are kept only while they are few, like scores; weights are not needed any more.
             self._kept = self._of_shard(layout.shards[0])
-            del self._wide
+            self.__dict__.pop("_wide", None)
+            self.__dict__.pop("_wides", None)
             self._weights = np.empty((0, 0))
 
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
@@ -114,7 +115,7 @@ class ContextLosses:
         return out
 
     def _of_shard(self, shard: Shard) -> FloatArray:
-        _ = self._wide  # made once, before threads ask for it
+        self._prepare()
         return frozen(np.concatenate(self._threads.map(lambda piece: self._of_piece(shard, piece), shard.pieces)))
 
     def _of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
@@ -134,6 +135,10 @@ class ContextLosses:
         else:
             own[:, -1] += self._offsets[fold]
         return own
+
+    def _prepare(self) -> None:
+        """Make what threads share, before they ask for it."""
+        _ = self._wide
 
     @cached_property
     def _wide(self) -> FloatArray:
@@ -177,6 +182,10 @@ class OfferedLosses(ContextLosses):
     linear: ClassVar[bool] = False
 
     def of_contexts(self, contexts: IntArray) -> FloatArray:
+        if self._kept is not None:
+            place = np.searchsorted(self.layout.contexts, contexts)
+            starts = self._kept_starts
+            return self._kept[ragged_places(starts[place], starts[place + 1] - starts[place])]
         if self._truth:
             design, columns = self.layout.batch_design.contexts, self._weights.shape[1]
             return self._looked_up(design.batch_scores(self._batch_wide, columns, contexts), contexts)
@@ -187,6 +196,15 @@ class OfferedLosses(ContextLosses):
         if self._truth:
             return self._looked_up(block.contexts.scores(self._wide, self._weights.shape[1]), contexts)
         return self._picked(block, self._wides, contexts)
+
+    def _prepare(self) -> None:
+        _ = self._wide if self._truth else self._wides
+
+    @cached_property
+    def _kept_starts(self) -> IntArray:
+        borders = self.layout.design.borders
+        assert borders is not None
+        return borders
 
     def _looked_up(self, scores: FloatArray, contexts: IntArray) -> FloatArray:
         """Return the losses of candidates that are classes, from the scores of all classes."""
@@ -213,6 +231,14 @@ class OfferedLosses(ContextLosses):
         return found
 
     @cached_property
+    def _wide(self) -> FloatArray:
+        return self._widened(self.layout.design.contexts)
+
+    @cached_property
+    def _batch_wide(self) -> FloatArray:
+        return self._widened(self.layout.batch_design.contexts)
+
+    @cached_property
     def _wides(self) -> list[FloatArray]:
         return self._each_widened(self.layout.design)
 
@@ -236,7 +262,7 @@ def losses_on(
     """Return what models say of a layout's contexts; see :class:`ContextLosses`."""
     if layout.available is None:
         return ContextLosses(layout, models, fold, bounds, threads, keep)
-    return OfferedLosses(layout, models, fold, bounds, threads, keep=False)
+    return OfferedLosses(layout, models, fold, bounds, threads, keep)
 
 
 class CautiousLosses(ContextLosses):

@@ -182,11 +182,11 @@ class Policy:
     def _scored(self, X: Any, available: Any = None, actions: Any = None) -> Scored:
         """Return contexts and what is available in them, ready to be scored."""
         matrix = self._matrix(X)
-        design = design_of(matrix, self.intercept)
         if available is None and actions is None:
-            return Scored(self.structure, self.weights, self.labels, design)
-        found, labels = self._offers(available, actions, design.n_contexts)
-        return Scored(self.structure, self.weights, labels, offered_design(design, self.structure, found), found)
+            return Scored(self.structure, self.weights, self.labels, design_of(matrix, self.intercept))
+        found, labels = self._offers(available, actions, matrix.shape[0])
+        design = offered_design(matrix, self.intercept, None, False, self.structure, found)
+        return Scored(self.structure, self.weights, labels, design, found)
 
     def _offers(self, available: Any, actions: Any, contexts: int) -> tuple[Available, Labels]:
         if isinstance(available, Available):

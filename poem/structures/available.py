@@ -105,7 +105,7 @@ class Available:
         first = parts[0]
         if first.features is None:
             return Available(starts, action)
-        if all(part.features is first.features for part in parts):
+        if all(part.row is not None and _same(part.features, first.features) for part in parts):
             return Available(starts, action, first.features, np.concatenate([part._rows() for part in parts]))
         offsets = np.cumsum([0, *(part.features.shape[0] for part in parts[:-1] if part.features is not None)])
         row = np.concatenate([part._rows() + offset for part, offset in zip(parts, offsets, strict=True)])
@@ -163,6 +163,16 @@ class Available:
             raise LogError(
                 f"context {owner[place]} has the candidate {labels[self.action[place]]!r} twice. Name each one once."
             )
+
+
+def _same(one: Matrix, two: Matrix) -> bool:
+    """Tell whether two CSR matrices are equal, and stored alike."""
+    if one is two:
+        return True
+    alike = one.shape == two.shape and one.nnz == two.nnz
+    return alike and all(
+        np.array_equal(getattr(one, name), getattr(two, name)) for name in ("indptr", "indices", "data")
+    )
 
 
 def _frozen_csr(matrix: Matrix) -> Matrix:

@@ -144,9 +144,7 @@ class Fixed(Structure, Space):
 
     def space(self, borders: IntArray | None) -> Space:
         if borders is not None:
-            raise MismatchError(
-                f"available= is for outputs of which one is chosen; these are {self.describe()}. Leave it out."
-            )
+            raise MismatchError(f"there are no candidates to choose from: outputs are {self.describe()}.")
         return self
 
     def indicators(self, codes: AnyArray) -> Any:
