@@ -68,7 +68,7 @@ SNIPPETS = [
         b"shared |",
         b"ccb slot",
     ),
-    *(b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"),
+    *(b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"ccb slot"),
 ]
 
 
