@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import AnyArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import exact_kernel
 from poem.readers.vw_features import new_names, read_features, with_room
 from poem.readers.vw_labels import label_span, next_word
@@ -58,20 +58,98 @@ def scan_lines(data: AnyArray, at: int, end: int, most_lines: int, most_features
     action_codes, action_values = np.empty(most_features, dtype=np.int32), np.empty(most_features)
     slots, hashes, keys, late = new_names()
     action_slots, action_hashes, action_keys, action_late = new_names()
-    lines, features, names, delayed, action_features, action_names, action_delayed = 0, 0, 0, 0, 0, 0, 0
-    problem, wrong_start, wrong_stop = FINE, 0, 0
+    counts, action_counts = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    lines, problem, wrong_start, wrong_stop = 0, FINE, 0, 0
+    while at < end and problem == FINE:
+        length = line_at(data, at)[2] - at
+        slots, hashes, keys, late = with_room(length, counts[1], counts[2], slots, hashes, keys, late)
+        action_slots, action_hashes, action_keys, action_late = with_room(
+            length, action_counts[1], action_counts[2], action_slots, action_hashes, action_keys, action_late
+        )
+        problem, wrong_start, wrong_stop, at, lines = _scan_while_room(
+            data,
+            at,
+            end,
+            lines,
+            with_slots,
+            kinds,
+            spans,
+            counts,
+            codes,
+            values,
+            slots,
+            hashes,
+            keys,
+            late,
+            action_counts,
+            action_codes,
+            action_values,
+            action_slots,
+            action_hashes,
+            action_keys,
+            action_late,
+        )
+    return (
+        problem,
+        wrong_start,
+        wrong_stop,
+        kinds[:lines],
+        spans[:lines],
+        (codes[: counts[0]], values[: counts[0]], keys[: counts[1]], late[: counts[2]]),
+        (
+            action_codes[: action_counts[0]],
+            action_values[: action_counts[0]],
+            action_keys[: action_counts[1]],
+            action_late[: action_counts[2]],
+        ),
+    )
 
+
+@exact_kernel
+def _scan_while_room(
+    data: AnyArray,
+    at: int,
+    end: int,
+    lines: int,
+    with_slots: bool,
+    kinds: AnyArray,
+    spans: IntArray,
+    counts: IntArray,
+    codes: AnyArray,
+    values: FloatArray,
+    slots: AnyArray,
+    hashes: AnyArray,
+    keys: IntArray,
+    late: IntArray,
+    action_counts: IntArray,
+    action_codes: AnyArray,
+    action_values: FloatArray,
+    action_slots: AnyArray,
+    action_hashes: AnyArray,
+    action_keys: IntArray,
+    action_late: IntArray,
+) -> tuple[int, int, int, int, int]:
+    """Read lines while there is room for another; return what is wrong and where, where to go on, and how many lines.
+
+    ``counts`` are how many features, names and late numbers there are. No array is replaced here: numba would count
+    references to all of them at each line.
+    """
+    features, names, delayed = counts
+    action_features, action_names, action_delayed = action_counts
+    problem, wrong_start, wrong_stop = FINE, 0, 0
     while at < end:
-        line, stop, at = line_at(data, at)
+        line, stop, following = line_at(data, at)
+        length = stop - line
+        if names + length > hashes.size or delayed + length > late.shape[0]:
+            break
+        if action_names + length > action_hashes.size or action_delayed + length > action_late.shape[0]:
+            break
         bar = find(data, line, stop, BAR)
         problem, wrong_stop, kind, label, label_stop = _line(data, line, bar, stop, with_slots)
         if problem != FINE:
             wrong_start = label
             break
         if kind == ACTION:
-            action_slots, action_hashes, action_keys, action_late = with_room(
-                stop - line, action_names, action_delayed, action_slots, action_hashes, action_keys, action_late
-            )
             problem, wrong_start, wrong_stop, action_features, action_names, action_delayed = read_features(
                 data,
                 bar,
@@ -87,7 +165,6 @@ def scan_lines(data: AnyArray, at: int, end: int, most_lines: int, most_features
                 action_late,
             )
         else:
-            slots, hashes, keys, late = with_room(stop - line, names, delayed, slots, hashes, keys, late)
             problem, wrong_start, wrong_stop, features, names, delayed = read_features(
                 data, bar, stop, features, names, delayed, codes, values, slots, hashes, keys, late
             )
@@ -99,20 +176,10 @@ def scan_lines(data: AnyArray, at: int, end: int, most_lines: int, most_features
         spans[lines, 2] = label_stop
         spans[lines, 3] = action_features if kind == ACTION else features
         lines += 1
-    return (
-        problem,
-        wrong_start,
-        wrong_stop,
-        kinds[:lines],
-        spans[:lines],
-        (codes[:features], values[:features], keys[:names], late[:delayed]),
-        (
-            action_codes[:action_features],
-            action_values[:action_features],
-            action_keys[:action_names],
-            action_late[:action_delayed],
-        ),
-    )
+        at = following
+    counts[0], counts[1], counts[2] = features, names, delayed
+    action_counts[0], action_counts[1], action_counts[2] = action_features, action_names, action_delayed
+    return problem, wrong_start, wrong_stop, at, lines
 
 
 @exact_kernel
