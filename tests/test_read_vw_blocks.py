@@ -35,16 +35,17 @@ SHARED, ACTION, SLOT = 0, 1, 2  # Vowpal Wabbit's kinds of lines with slots
 CB = vowpalwabbit.LabelType.CONTEXTUAL_BANDIT
 CCB = vowpalwabbit.LabelType.CONDITIONAL_CONTEXTUAL_BANDIT
 NOT_LOGGED = 3e38
+FEW_COLLISIONS = "--quiet --noconstant --bit_precision 30 --sparse_weights"
 
 
 @pytest.fixture(scope="module")
 def adf() -> vowpalwabbit.Workspace:
-    return vowpalwabbit.Workspace("--cb_adf --quiet --noconstant")
+    return vowpalwabbit.Workspace(f"--cb_adf {FEW_COLLISIONS}")
 
 
 @pytest.fixture(scope="module")
 def ccb() -> vowpalwabbit.Workspace:
-    return vowpalwabbit.Workspace("--ccb_explore_adf --quiet --noconstant")
+    return vowpalwabbit.Workspace(f"--ccb_explore_adf {FEW_COLLISIONS}")
 
 
 def blocks_of(content: bytes) -> list[list[str]]:
