@@ -22,6 +22,7 @@ LIMITS = {
     "CSV, made into a log / pyarrow": "≤ 4",
     "JSON lines, read into a table / pyarrow": "≤ 2",
     "VW text, thousand lines a second": "≥ 50",
+    "VW text, thousand requests of 10 a second": "≥ 50",
     "poem --help, s": "≤ 0.7",
     "certificate on a million rows, s": "≤ 2",
     "poem inspect of a million rows, s": "≤ 15",

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 ROWS, NONZEROS, FEATURES, OUTPUTS = 1_000_000, 70, 30_438, 22
 VW_LINES, VW_FEATURES = 200_000, 20
+VW_REQUESTS, VW_ACTIONS, VW_ACTION_FEATURES = 50_000, 10, 5
 CHILD = """
 import json, sys, time
 import pyarrow as pa, pyarrow.csv, pyarrow.json, pyarrow.parquet
@@ -46,6 +47,7 @@ def run(rounds: int = 3) -> dict[str, float]:
         figures = _parquet(place, rounds)
         figures |= _text(place, rounds)
         figures["VW text, thousand lines a second"] = _vw(place, rounds)
+        figures["VW text, thousand requests of 10 a second"] = _vw_blocks(place, rounds)
     figures["poem --help, s"] = float(np.median([_seconds("--help") for _ in range(rounds + 2)]))
     return figures
 
@@ -121,13 +123,40 @@ def _vw(place: Path, rounds: int) -> float:
     words = rng.integers(0, 5000, (VW_LINES, VW_FEATURES))
     values = rng.random((VW_LINES, VW_FEATURES)).round(3)
     lines = [
-        f"{1 + i % 4}:{i % 2}:0.25 |u " + " ".join(f"f{w}:{v}" for w, v in zip(ws, vs, strict=True)) + "\n"
+        f"{1 + i % 4}:{i % 2}:0.25 |u {_features(ws, vs)}\n"
         for i, (ws, vs) in enumerate(zip(words.tolist(), values.tolist(), strict=True))
     ]
     path.write_text("".join(lines))
     few.write_text("".join(lines[:100]))
     seconds = [_child("poem", path, few)["seconds"] for _ in range(rounds)]
     return VW_LINES / float(np.median(seconds)) / 1000.0
+
+
+def _vw_blocks(place: Path, rounds: int) -> float:
+    """Read requests of ten actions each into a table: 20 shared features, 5 per action."""
+    rng = np.random.default_rng(3)
+    path, few = place / "blocks.vw", place / "few_blocks.vw"
+    shared, of_actions = (VW_REQUESTS, VW_FEATURES), (VW_REQUESTS, VW_ACTIONS, VW_ACTION_FEATURES)
+    requests = zip(
+        rng.integers(0, 5000, shared).tolist(),
+        rng.random(shared).round(3).tolist(),
+        rng.integers(0, 2000, of_actions).tolist(),
+        rng.random(of_actions).round(3).tolist(),
+        strict=True,
+    )
+    blocks = []
+    for i, (words, values, action_words, action_values) in enumerate(requests):
+        lines = [f"|a {_features(ws, vs)}" for ws, vs in zip(action_words, action_values, strict=True)]
+        lines[i % VW_ACTIONS] = f"0:{i % 2}:0.1 {lines[i % VW_ACTIONS]}"
+        blocks.append("\n".join([f"shared |u {_features(words, values)}", *lines]) + "\n\n")
+    path.write_text("".join(blocks))
+    few.write_text("".join(blocks[:100]))
+    seconds = [_child("table", path, few)["seconds"] for _ in range(rounds)]
+    return VW_REQUESTS / float(np.median(seconds)) / 1000.0
+
+
+def _features(words: list[int], values: list[float]) -> str:
+    return " ".join(f"f{word}:{value}" for word, value in zip(words, values, strict=True))
 
 
 if __name__ == "__main__":

@@ -40,16 +40,35 @@ LINES = {
     '"Timestamp":"2026-11-16T08:30:00Z","c":{"user":{"age":3,"city":"Ulm"},"_multi":[{"i":{"x":1}},{"i":{"x":2}}]}}\n'
     '{"_label_cost":0,"_label_probability":0.2,"_label_Action":2,"_labelIndex":1,"a":[1,2],"p":[0.8,0.2],'
     '"Timestamp":"2026-11-16T08:31:00Z","c":{"user":{"age":4,"vip":true},"_multi":[{"i":{"x":1}},{"i":{"x":2}}]}}\n',
+    "blocks": "shared |user age:3 city=Ulm\n| a:0.5 b\n0:-1:.25 'tag |item:2 a name:text\n\n| a\n0:2:0.5 | b:1e-1\n\n"
+    "shared |\n0:1:1 | c\n",
+    "slots": "ccb shared |user age:3\nccb action | a:0.5\nccb action |item:2 b name:text\nccb action | c\n"
+    "ccb slot 1:-1:.25,0:.25,2:.5 | h\nccb slot 2:0:1 2,0 'tag | i:2\n\n"
+    "ccb shared |\nccb action | a\nccb slot 0:1:1 |\n",
     "obd": ",timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0\n"
     "0,2019-11-24 00:00:10.043,79,2,0,0.0125,81ce,0.0\n1,2019-11-24 00:00:11,14,1,1,0.0125,81ce,1.5\n",
 }
 SIDE = "output,loss,propensity\nu,0.5,0.25\nv,1,0.5\nu,0,1\n"
-SUFFIX = {"obd": ".csv"}
+SUFFIX = {"obd": ".csv", "blocks": ".vw", "slots": ".vw"}
+FORMAT = {"blocks": "vw", "slots": "vw"}
 WORDS = r""", " | : { } ] # ' ; nan -1 1e999 null true \ud800 0:1 4294967301:1 qid: PAR1 BZh91AY&SY _label_cost é🎲"""
 SNIPPETS = [
     *(word.encode() for word in WORDS.split(" ")),
-    *(b"", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\n", b"\r", b"\t", b" ", b"[" * 300, b"9" * 25, b"shared |"),
-    *(b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"),
+    *(
+        b"",
+        b"\x00",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\n",
+        b"\r",
+        b"\t",
+        b" ",
+        b"[" * 300,
+        b"9" * 25,
+        b"shared |",
+        b"ccb slot",
+    ),
+    *(b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"ccb slot"),
 ]
 
 
@@ -131,7 +150,7 @@ def mutated(draw, content):
 # ---- bytes ----------------------------------------------------------------------------------------
 
 # How many files are read in a second, on one slow core.
-RATES = {"csv": 115, "jsonl": 110, "svmlight": 105, "vw": 110, "dsjson": 170, "obd": 115}
+RATES = {"csv": 115, "jsonl": 110, "svmlight": 105, "vw": 110, "blocks": 110, "slots": 110, "dsjson": 170, "obd": 115}
 
 
 def check_file(folder, name, content, suffix):
@@ -140,7 +159,7 @@ def check_file(folder, name, content, suffix):
     beside = folder / "log.csv"
     if name == "svmlight":
         beside.write_text(SIDE)
-    only_poem_errors(poem.read_log, path, format=None if suffix else name)
+    only_poem_errors(poem.read_log, path, format=None if suffix else FORMAT.get(name, name))
     only_poem_errors(read_contexts, path)
     path.unlink()
     beside.unlink(missing_ok=True)
@@ -167,7 +186,7 @@ def test_random_bytes(folder, name):
     def check(content):
         path = folder / "random.bin"
         path.write_bytes(content)
-        only_poem_errors(poem.read_log, path, format=name)
+        only_poem_errors(poem.read_log, path, format=FORMAT.get(name, name))
         only_poem_errors(poem.read_log, path)
 
     check()

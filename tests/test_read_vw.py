@@ -179,7 +179,7 @@ NOT_QUITE_NUMBERS += ["1e", "1e-", "-", ".", "-.", "e5", "E", "1_0", "1:2", "\x0
     ("line", "said"),
     [
         ("shared | a", "multi-line form"),
-        ("shared |u a", "DSJSON"),
+        ("shared |u a", "files of their own"),
         ("| a", "no label"),
         ("1:2:.5", "a word that touches the bar"),
         ("1:2:.5| a", "no label"),

@@ -28,11 +28,13 @@ def read_files(
     sides: bool = True,
     progress: bool = False,
 ) -> tuple[RawLog, Format]:
-    """Read a file, or the part files of a folder; ``sides`` asks for the tables beside files of contexts alone."""
+    """Read a file, or the part files of a folder; ``sides=False`` asks for contexts alone, to decide on."""
     files = files_of(path)
     name = common_format(files, format)
     kind = format_named(name)
     asked = _options(kind, options or {}, recipe, f"{path.name} is {name}")
+    if not sides and "unlabelled" in kind.takes:
+        asked["unlabelled"] = True
     if side is not None and kind.beside is None:
         raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
     tables = []

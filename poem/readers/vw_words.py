@@ -8,7 +8,7 @@ from poem.arrays import AnyArray, frozen
 from poem.compute import exact_kernel
 
 TAB, NEWLINE, RETURN, SPACE, QUOTE, PLUS, MINUS, POINT = 9, 10, 13, 32, 39, 43, 45, 46
-ZERO, NINE, COLON, BRACKET, CARET, END_BRACKET, BAR = 48, 57, 58, 91, 94, 93, 124
+COMMA, ZERO, NINE, COLON, BRACKET, CARET, END_BRACKET, BAR = 44, 48, 57, 58, 91, 94, 93, 124
 
 # What a span of text turned out to be.
 NUMBER = 0
@@ -20,6 +20,12 @@ CATEGORY = 3
 _LARGEST_EXACT = 2**53
 _POWERS = frozen(np.array([float(10**k) for k in range(23)]))
 _LARGEST_ACTION = 2**31 - 1
+
+SHARED_WORD = frozen(np.frombuffer(b"shared", np.uint8))
+ACTION_WORD = frozen(np.frombuffer(b"action", np.uint8))
+SLOT_WORD = frozen(np.frombuffer(b"slot", np.uint8))
+CCB_WORD = frozen(np.frombuffer(b"ccb", np.uint8))
+SLATES_WORD = frozen(np.frombuffer(b"slates", np.uint8))
 
 
 @exact_kernel
@@ -40,6 +46,17 @@ def find(data: AnyArray, at: int, stop: int, wanted: int) -> int:
     while at < stop and data[at] != wanted:
         at += 1
     return at
+
+
+@exact_kernel
+def is_word(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
+    """Tell whether the span is this word."""
+    if stop - at != word.size:
+        return False
+    same = 0
+    while same < word.size and data[at + same] == word[same]:
+        same += 1
+    return bool(same == word.size)
 
 
 @exact_kernel
@@ -76,16 +93,16 @@ def _digit(byte: Any) -> Any:
 
 
 @exact_kernel
-def action_number(data: AnyArray, at: int, stop: int) -> int:
-    """Return the whole number, or 0 if it is none that an action can have."""
+def whole_number(data: AnyArray, at: int, stop: int) -> int:
+    """Return the whole number, or −1 if it is none, or too large for an action."""
     number = 0
     for place in range(at, stop):
         if not ZERO <= data[place] <= NINE:
-            return 0
+            return -1
         number = 10 * number + _digit(data[place])
         if number > _LARGEST_ACTION:
-            return 0
-    return number
+            return -1
+    return number if stop > at else -1
 
 
 @exact_kernel
