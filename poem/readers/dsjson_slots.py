@@ -1,0 +1,148 @@
+"""Lines of DSJSON that fill several slots: one decision for each slot, among the actions that are left."""
+
+from array import array
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from poem.arrays import IntArray
+from poem.readers.dsjson_lines import (
+    LineError,
+    Object,
+    number_of,
+    probability_of,
+    shown,
+)
+from poem.readers.dsjson_ranked import checked_ranking, listed
+from poem.readers.propensities import SUM_OFF
+
+
+class Slots:
+    """The slots of the lines so far, as rows."""
+
+    def __init__(self) -> None:
+        self.actions = array("q")
+        self.costs = array("d")
+        self.probabilities = array("d")
+        self.times: list[str | None] = []
+        self.lines = array("q")
+        self.slots = array("q")
+        """Which of all slots in the file."""
+        self.candidates = array("q")
+        """Which of all actions in the file, for one row after another."""
+        self.counts = array("q")
+        self.distributions: list[list[float] | None] = []
+
+    def add(
+        self, line: int, time: str | None, slots: list[Any], outcomes: Any, actions: int, first: tuple[int, int]
+    ) -> None:
+        """Add the slots of a line; ``first`` is the number of its first action and of its first slot in the file."""
+        if type(outcomes) is not list or not all(type(outcome) is tuple for outcome in outcomes):
+            raise LineError(f"_outcomes is {shown(outcomes)}, not an array of objects. Log one object per slot.")
+        if len(outcomes) != len(slots):
+            raise LineError(
+                f"there are {len(slots)} slots and {len(outcomes)} outcomes. Log one object in _outcomes per slot."
+            )
+        taken: set[int] = set()
+        for number, (slot, pairs) in enumerate(zip(slots, outcomes, strict=True)):
+            outcome = dict(pairs)
+            try:
+                left = _left(dict(slot), actions, taken)
+                chosen, distribution = _choice(dict(slot), outcome, left)
+                if outcome.get("_skipLearn") is not True:
+                    self._add_row(line, outcome, pairs, left, chosen, distribution)
+                    self.times.append(time)
+                    self.slots.append(first[1] + number)
+                    self.candidates.extend(first[0] + action for action in left)
+            except LineError as problem:
+                raise LineError(f"slot {number + 1}: {problem}") from None
+            taken.add(chosen)
+
+    def _add_row(
+        self,
+        line: int,
+        outcome: dict[str, Any],
+        pairs: Object,
+        left: list[int],
+        chosen: int,
+        distribution: list[float] | None,
+    ) -> None:
+        if sum(key == "_label_cost" for key, _ in pairs) > 1:
+            raise LineError("there are several labels: _label_cost is there twice. A slot has one.")
+        if outcome.get("_label_cost") is None:
+            raise LineError(
+                "the outcome has no _label_cost. Join rewards and decisions first, or mark it with "
+                '"_skipLearn": true.'
+            )
+        self.costs.append(number_of("_label_cost", outcome["_label_cost"]))
+        self.probabilities.append(probability_of("the first of _p", _first(outcome["_p"])))
+        self.actions.append(left.index(chosen) + 1)
+        self.lines.append(line)
+        self.counts.append(len(left))
+        self.distributions.append(distribution)
+
+    def offsets(self) -> IntArray:
+        """Return where the candidates of each row begin and end."""
+        return np.concatenate([[0], np.cumsum(np.array(self.counts, dtype=np.int64))])
+
+    def distribution(self) -> pa.Array | None:
+        """Return the probabilities of each row's candidates, where they are known."""
+        present = np.array([one is not None for one in self.distributions], dtype=bool)
+        if not present.any():
+            return None
+        counts = np.where(present, np.array(self.counts, dtype=np.int64), 0)
+        flat = [value for one in self.distributions for value in one or ()]
+        return listed(np.concatenate([[0], np.cumsum(counts)]), pa.array(flat, pa.float64()), present)
+
+
+def _left(slot: dict[str, Any], actions: int, taken: set[int]) -> list[int]:
+    """Return the actions that a slot may have, counted from 0: those it names, or all, without those in slots before."""
+    named = slot.get("_inc")
+    if named is None:
+        named = range(actions)
+    elif type(named) is not list or not all(type(action) is int and 0 <= action < actions for action in named):
+        raise LineError(f"_inc is {shown(named)}, not an array of actions from 0 to {actions - 1}.")
+    elif len(set(named)) < len(named):
+        raise LineError(f"_inc has an action twice: {shown(named)}. Name each action once.")
+    left = [action for action in named if action not in taken]
+    if not left:
+        raise LineError("no action is left for it: slots before have all of them. Log fewer slots, or more actions.")
+    return left
+
+
+def _choice(slot: dict[str, Any], outcome: dict[str, Any], left: list[int]) -> tuple[int, list[float] | None]:
+    """Return what a slot was filled with, and the probability of each action that was left, if it was logged."""
+    if None not in (slot.get("_id"), outcome.get("_id")) and slot["_id"] != outcome["_id"]:
+        raise LineError(
+            f"its _id is {shown(slot['_id'])}, and that of its outcome is {shown(outcome['_id'])}. Log outcomes in the "
+            "order of the slots."
+        )
+    for key in ("_a", "_p"):
+        if outcome.get(key) in (None, []):
+            raise LineError(f"the outcome has no {key}. Log the actions and their probabilities, the chosen one first.")
+    ranked, probabilities = checked_ranking("_a", "_p", *(_listed(outcome[key]) for key in ("_a", "_p")))
+    if len(set(ranked)) < len(ranked):
+        raise LineError(f'"_a" has an action twice: {shown(ranked)}. Name each action once.')
+    strange = [action for action in ranked if action not in left]
+    if strange:
+        raise LineError(
+            f'"_a" has the action {strange[0]}, which is not available: {shown(left)} are. Actions are counted from 0; '
+            "one that fills a slot is not available to later ones."
+        )
+    total = sum(probabilities)
+    if abs(total - 1.0) <= SUM_OFF:
+        known = dict(zip(ranked, probabilities, strict=True))
+        return ranked[0], [known.get(action, 0.0) for action in left]
+    if len(ranked) == 1:
+        return ranked[0], None
+    raise LineError(f'the probabilities in "_p" add up to {total:.6g}, not to 1. Log that of each available action.')
+
+
+def _listed(value: Any) -> Any:
+    # One action may stand without brackets.
+    return value if type(value) is list else [value]
+
+
+def _first(value: Any) -> Any:
+    return _listed(value)[0]
