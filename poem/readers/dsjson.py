@@ -15,7 +15,7 @@ names (from 0), or all, without those that slots before it were filled with. ``_
 is what the slot was filled with. The features of the slot join those of the context.
 
 Skipped: rewards and activations that found no decision (``RewardValue``, ``Observations``, ``ActionTaken``), lines and
-outcomes with ``"_skipLearn": true``, deferred actions (``"DeferredAction": true``) of which no observation in ``o`` says
+outcomes with ``"_skipLearn": true``, deferred actions (``"DeferredAction": true``) if no observation in ``o`` says
 ``"ActionTaken": true``, and lines that start with ``[CHECKPOINT``.
 
 ``pdrop``, the chance that a line was not logged, only weighs lines against each other: it must be the same in all lines
@@ -35,16 +35,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from poem.arrays import BoolArray, IntArray
+from poem.arrays import AnyArray, IntArray
 from poem.errors import ReadError
 from poem.files import content_of
 from poem.readers.columns import Roles
 from poem.readers.dsjson_decisions import Decisions, read_decisions
-from poem.readers.dsjson_features import Contexts, Lists, Spelling, gathered, read_contexts, spelling_of
+from poem.readers.dsjson_features import Lists
 from poem.readers.dsjson_ranked import check_sums
-from poem.readers.dsjson_scan import ACTIONS
 from poem.readers.format import Format, Head
 from poem.readers.lines import with_lines
+
+_MOST_FEATURES = 2**31 - 1
 
 
 def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.Table:
@@ -72,11 +73,25 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
         and ``p`` these are ``candidates`` (list of int64) and ``distribution``.
     """
     _check_utf8(content, name)
-    contexts = read_contexts(content, name)
-    decisions = read_decisions(content, name, contexts)
-    if len(decisions.slots.lines):
-        return _slot_table(content, name, contexts, decisions)
-    return _table(content, name, contexts, decisions, actions_vary)
+    decisions = read_decisions(content, name)
+    codes, names = decisions.names.distinct(name)
+    contexts, actions = (Lists.chained(parts).named(codes) for parts in (decisions.contexts, decisions.candidates))
+    for lists in (contexts, actions):
+        if len(lists.codes) > _MOST_FEATURES:
+            raise ReadError(f"{name} has {len(lists.codes)} features, more than 2^31. Split it, and read the parts.")
+    columns = {
+        "action": pa.array(np.array(decisions.actions, dtype=np.int64)),
+        "cost": pa.array(np.array(decisions.costs, dtype=np.float64)),
+        "probability": pa.array(np.array(decisions.probabilities, dtype=np.float64)),
+        "time": pa.array(decisions.times, pa.string()),
+        **_features(contexts, names),
+    }
+    if decisions.has_slots:
+        counts = np.array(decisions.slots.counts, dtype=np.int64)
+        more = {"candidates": _candidates(counts, actions, names), "distribution": decisions.slots.distribution()}
+    else:
+        more = _choices(decisions, actions, names, name, actions_vary)
+    return pa.table(columns | {key: column for key, column in more.items() if column is not None})
 
 
 def _check_utf8(content: bytes, name: str) -> None:
@@ -86,121 +101,68 @@ def _check_utf8(content: bytes, name: str) -> None:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         found, line = content[error.start : error.start + 4], content.count(b"\n", 0, error.start) + 1
-        raise ReadError(
-            f"{name}, line {line}: the bytes {found!r} are not UTF-8. Convert the file to UTF-8."
-        ) from None
+        raise ReadError(f"{name}, line {line}: the bytes {found!r} are not UTF-8. Convert the file to UTF-8.") from None
 
 
-# ---- one decision per line --------------------------------------------------------------------
+# ---- actions ----------------------------------------------------------------------------------
 
 
-def _table(content: bytes, name: str, contexts: Contexts, decisions: Decisions, actions_vary: bool) -> pa.Table:
-    lines = np.array(decisions.lines, dtype=np.int64)
-    available = contexts.lines[lines, ACTIONS]
-    chosen = np.array(decisions.actions, dtype=np.int64)
-    ranking = decisions.ranked.ranking(chosen, available, lines + 1, name)
-    shared = contexts.shared.taken(lines)
-    columns = {
-        "action": pa.array(chosen),
-        "cost": pa.array(np.array(decisions.costs, dtype=np.float64)),
-        "probability": pa.array(np.array(decisions.probabilities, dtype=np.float64)),
-        "time": pa.array(decisions.times, pa.string()),
-    }
+def _choices(
+    decisions: Decisions, actions: Lists, names: pa.Array, name: str, actions_vary: bool
+) -> dict[str, pa.Array | None]:
+    """Return the columns of what could have been chosen: actions with features, or classes."""
+    lines = np.array(decisions.lines, dtype=np.int64) + 1
+    available = np.array(decisions.available, dtype=np.int64)
+    ranking = decisions.ranked.ranking(np.array(decisions.actions, dtype=np.int64), available, lines, name)
     if not actions_vary:
         _check_mixed(available, lines, name)
-        actions = contexts.actions.taken(_all_actions(contexts, lines))
-        if available.size and not _is_fixed_set(actions, available):
-            check_sums(ranking, lines + 1, name)
-            spelling = _spelling(contexts, content, name, shared, actions)
-            offsets = np.concatenate([[0], np.cumsum(available)])
-            columns |= _features(shared, spelling) | {"candidates": _candidates(offsets, actions, spelling)}
-            distribution = ranking.aligned(available)
-            return pa.table(columns if distribution is None else columns | {"distribution": distribution})
-    columns |= _features(shared, _spelling(contexts, content, name, shared))
-    if ranking.present.any():
-        columns["candidates"], columns["distribution"] = ranking.arrays()
-    return pa.table(columns)
+        if not _is_fixed_set(actions, available):
+            check_sums(ranking, lines, name)
+            return {"candidates": _candidates(available, actions, names), "distribution": ranking.aligned(available)}
+    if not ranking.present.any():
+        return {}
+    candidates, distribution = ranking.arrays()
+    return {"candidates": candidates, "distribution": distribution}
 
 
 def _check_mixed(available: IntArray, lines: IntArray, name: str) -> None:
     for odd in np.flatnonzero((available < 0) != (available[:1] < 0))[:1]:
-        here, there = ("no actions", "actions") if available[odd] < 0 else ("actions", "none")
+        here, there = ("no actions", "some") if available[odd] < 0 else ("actions", "none")
         raise ReadError(
-            f"{name}, line {lines[odd] + 1}: there are {here} (_multi), and {there} on line {lines[0] + 1}. Log the "
-            "actions of every decision, or pass --actions-vary (actions_vary=True) to identify them by index alone."
+            f"{name}, line {lines[odd]}: there are {here} (_multi), and {there} on line {lines[0]}. Log the actions of "
+            "every decision, or pass --actions-vary (actions_vary=True) to identify them by index alone."
         )
-
-
-def _all_actions(contexts: Contexts, lines: IntArray) -> IntArray:
-    """Return which of all actions in the file some lines have."""
-    return gathered(np.concatenate([[0], np.cumsum(np.maximum(contexts.lines[:, ACTIONS], 0))]), lines)[1]
 
 
 def _is_fixed_set(actions: Lists, available: IntArray) -> bool:
     """Tell whether all lines have the same actions: as many, with the same features, in the same order."""
-    count, sizes = max(available[0], 0), np.diff(actions.offsets)
-    if (available != available[0]).any() or count == 0:
-        return count == 0
-    by_line = sizes.reshape(len(available), count)
-    if (by_line != by_line[0]).any():
+    if available.size == 0 or available[0] < 0:
+        return True
+    by_line = np.diff(actions.offsets)
+    if (available != available[0]).any() or not _repeats(by_line, len(available)):
         return False
+    row = np.repeat(np.arange(len(by_line)), by_line)
     parts = (actions.codes, actions.values)
-    return all(_repeats(part, len(available)) for part in parts) or all(
-        _repeats(part[_sorted(actions)], len(available)) for part in parts
-    )
+    if all(_repeats(part, len(available)) for part in parts):
+        return True
+    order = np.lexsort((actions.values, actions.codes, row))
+    return all(_repeats(part[order], len(available)) for part in parts)
 
 
-def _repeats(items: IntArray, times: int) -> bool:
+def _repeats(items: AnyArray, times: int) -> bool:
     by_line = items.reshape(times, -1)
     return bool((by_line == by_line[:1]).all())
 
 
-def _sorted(lists: Lists) -> IntArray:
-    """Return an order in which the features of each list are sorted."""
-    row = np.repeat(np.arange(len(lists.offsets) - 1), np.diff(lists.offsets))
-    return np.lexsort((lists.values, lists.codes, row))
-
-
-# ---- one decision per slot --------------------------------------------------------------------
-
-
-def _slot_table(content: bytes, name: str, contexts: Contexts, decisions: Decisions) -> pa.Table:
-    slots = decisions.slots
-    lines = np.array(slots.lines, dtype=np.int64)
-    shared = contexts.shared.taken(lines).joined(contexts.slots.taken(np.array(slots.slots, dtype=np.int64)))
-    actions = contexts.actions.taken(np.array(slots.candidates, dtype=np.int64))
-    spelling = _spelling(contexts, content, name, shared, actions)
-    columns = {
-        "action": pa.array(np.array(slots.actions, dtype=np.int64)),
-        "cost": pa.array(np.array(slots.costs, dtype=np.float64)),
-        "probability": pa.array(np.array(slots.probabilities, dtype=np.float64)),
-        "time": pa.array(slots.times, pa.string()),
-        **_features(shared, spelling),
-        "candidates": _candidates(slots.offsets(), actions, spelling),
-    }
-    distribution = slots.distribution()
-    return pa.table(columns if distribution is None else columns | {"distribution": distribution})
-
-
-# ---- columns ----------------------------------------------------------------------------------
-
-
-def _spelling(contexts: Contexts, content: bytes, name: str, *lists: Lists) -> Spelling:
-    used: BoolArray = np.zeros(len(contexts.keys), dtype=bool)
-    for one in lists:
-        used[one.codes] = True
-    return spelling_of(contexts.keys, used, content, name)
-
-
-def _features(lists: Lists, spelling: Spelling) -> dict[str, pa.Array]:
-    names, values = lists.spelled(spelling).arrays(spelling.names)
+def _features(lists: Lists, names: pa.Array) -> dict[str, pa.Array]:
+    names, values = lists.arrays(names)
     return {"features.name": names, "features.value": values}
 
 
-def _candidates(offsets: IntArray, actions: Lists, spelling: Spelling) -> pa.Array:
-    columns = _features(actions, spelling)
+def _candidates(counts: IntArray, actions: Lists, names: pa.Array) -> pa.Array:
+    columns = _features(actions, names)
     structs = pa.StructArray.from_arrays(list(columns.values()), list(columns))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32()), structs)
 
 
 # ---- the format -------------------------------------------------------------------------------

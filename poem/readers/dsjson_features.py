@@ -1,23 +1,16 @@
-"""The features of all contexts, actions and slots in a DSJSON file: ragged lists of codes and values, and their names."""
+"""The features of all contexts, actions and slots in a DSJSON file: ragged lists of codes and values."""
 
-import json
-import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.errors import ReadError
-from poem.readers import dsjson_scan
-from poem.readers.dsjson_lines import LineError, check_encodable, line_number
+from poem.readers.dsjson_scan import ACTION, BAD_NUMBER, LATER, PROBLEM, SHARED, SLOT, WRONG, WRONG_STOP, count, scan
 from poem.readers.vw_names import copy_spans
 
-_LARGEST_LIST = 2**31 - 1
-_UNDERSCORED = str.maketrans(" \t:|", "____")
-_UNDERSCORED_WORD = str.maketrans(":|", "__")
-# A key, and what follows it if its value is a string; the text is what stands between the quotes.
-_NAME = re.compile(rb'((?:[^"\\]|\\.)*)(?:"[ \t\r]*:[ \t\r]*"(.*))?', re.DOTALL)
+_BLOCK = 1 << 23
 
 
 class Lists(NamedTuple):
@@ -50,24 +43,32 @@ class Lists(NamedTuple):
         ).taken(np.arange(2 * rows).reshape(2, rows).T.ravel())
         return both._replace(offsets=both.offsets[::2])
 
-    def spelled(self, spelling: "Spelling") -> "Lists":
-        """Return the lists with codes of names; a text becomes its words."""
-        if not spelling.has_texts:
-            return self._replace(codes=spelling.codes[spelling.offsets[self.codes]])
-        counts = np.diff(spelling.offsets)[self.codes]
-        before = np.concatenate([[0], np.cumsum(counts)])
-        _, places = gathered(spelling.offsets, self.codes)
-        return Lists(before[self.offsets], spelling.codes[places], np.repeat(self.values, counts))
+    def named(self, code_of: AnyArray) -> "Lists":
+        """Return the lists with other codes."""
+        return self._replace(codes=code_of[self.codes])
 
-    def arrays(self, names: list[str]) -> tuple[pa.Array, pa.Array]:
+    def arrays(self, names: pa.Array) -> tuple[pa.Array, pa.Array]:
         """Return the names and the values as Arrow's lists; the dictionary has just the names that occur."""
         used = np.zeros(len(names), dtype=bool)
         used[self.codes] = True
         codes = (np.cumsum(used, dtype=np.int32) - 1)[self.codes]
-        distinct = pa.array([names[code] for code in np.flatnonzero(used)], pa.string())
+        named = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names.filter(pa.array(used)))
         offsets = pa.array(self.offsets, pa.int32())
-        named = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), distinct)
         return pa.ListArray.from_arrays(offsets, named), pa.ListArray.from_arrays(offsets, pa.array(self.values))
+
+    @classmethod
+    def chained(cls, parts: "list[Lists]") -> "Lists":
+        """Return the lists of all parts, one part after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+        before = np.cumsum([0, *(len(part.codes) for part in parts)])
+        return cls(
+            np.concatenate([[0], *(start + part.offsets[1:] for start, part in zip(before, parts, strict=False))]),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.values for part in parts]),
+        )
 
 
 def gathered(offsets: IntArray, rows: AnyArray) -> tuple[IntArray, IntArray]:
@@ -76,15 +77,6 @@ def gathered(offsets: IntArray, rows: AnyArray) -> tuple[IntArray, IntArray]:
     stops = np.cumsum(counts)
     places = np.arange(counts.sum()) + np.repeat(offsets[:-1][rows] - stops + counts, counts)
     return np.concatenate([[0], stops]), places
-
-
-class Spelling(NamedTuple):
-    """The names that codes stand for: one, or for a text all its words."""
-
-    offsets: IntArray
-    codes: AnyArray
-    names: list[str]
-    has_texts: bool
 
 
 class Contexts(NamedTuple):
@@ -102,25 +94,39 @@ class Contexts(NamedTuple):
     """Of each code: start and stop of its namespace, and of its name."""
 
 
-def read_contexts(content: bytes, name: str) -> Contexts:
-    """Read the features in all lines."""
-    data = frozen(np.frombuffer(content, dtype=np.uint8))
-    lines, most, objects = dsjson_scan.count(data)
-    if most > _LARGEST_LIST:
-        raise ReadError(f"{name} may have {most} features, which is more than 2^31. Split it, and read the parts.")
-    lines, codes, values, owners, counts, of_actions, of_slots, keys, late = dsjson_scan.scan(
-        data, lines, most, objects
-    )
+class Block(NamedTuple):
+    """Some of a file's lines."""
+
+    content: bytes
+    first: int
+    """The number of its first line, from 0."""
+
+
+def blocks_of(content: bytes, size: int = _BLOCK) -> Iterator[Block]:
+    """Cut a file into blocks of whole lines, of about this many bytes."""
+    start = first = 0
+    while start < len(content):
+        stop = content.find(b"\n", start + size) + 1 or len(content)
+        part = content[start:stop] if stop - start < len(content) else content
+        yield Block(part, first)
+        first += part.count(b"\n")
+        start = stop
+
+
+def read_contexts(block: Block) -> Contexts:
+    """Read the features in all lines of a block."""
+    data = frozen(np.frombuffer(block.content, dtype=np.uint8))
+    lines, codes, values, owners, counts, of_actions, of_slots, keys, late = scan(data, *count(data))
     _settle_late_numbers(data, lines, values, late)
-    found = []
     stops = np.concatenate([[0], np.cumsum(counts)])
-    for owner, sizes in ((dsjson_scan.SHARED, None), (dsjson_scan.ACTION, of_actions), (dsjson_scan.SLOT, of_slots)):
-        mine = owners == owner
-        offsets = (
-            np.concatenate([[0], np.cumsum(mine)])[stops] if sizes is None else np.concatenate([[0], np.cumsum(sizes)])
-        )
-        found.append(Lists(offsets, codes[mine], values[mine]).without_zeros())
-    return Contexts(lines, *found, keys)
+    shared, of_action, of_slot = owners == SHARED, owners == ACTION, owners == SLOT
+    return Contexts(
+        lines,
+        Lists(np.concatenate([[0], np.cumsum(shared)])[stops], codes[shared], values[shared]).without_zeros(),
+        Lists(np.concatenate([[0], np.cumsum(of_actions)]), codes[of_action], values[of_action]).without_zeros(),
+        Lists(np.concatenate([[0], np.cumsum(of_slots)]), codes[of_slot], values[of_slot]).without_zeros(),
+        keys,
+    )
 
 
 def _settle_late_numbers(data: AnyArray, lines: IntArray, values: FloatArray, late: IntArray) -> None:
@@ -134,52 +140,6 @@ def _settle_late_numbers(data: AnyArray, lines: IntArray, values: FloatArray, la
     numbers = strings.cast(pa.float64()).to_numpy(zero_copy_only=False)
     values[late[:, 2]] = numbers
     bad = np.flatnonzero(~np.isfinite(numbers))
-    which = np.searchsorted(lines[:, dsjson_scan.LATER], bad, side="right")
-    lines[which, dsjson_scan.PROBLEM] = dsjson_scan.BAD_NUMBER
-    lines[which, dsjson_scan.WRONG : dsjson_scan.WRONG_STOP + 1] = late[bad, :2]
-
-
-# ---- names ------------------------------------------------------------------------------------
-
-
-def spelling_of(keys: IntArray, used: AnyArray, content: bytes, name: str) -> Spelling:
-    """Return the names of all codes that are used."""
-    numbers: dict[str, int] = {}
-    codes: list[int] = []
-    offsets = np.zeros(len(keys) + 1, dtype=np.int64)
-    has_texts = False
-    for code in np.flatnonzero(used).tolist():
-        space, space_stop, start, stop = keys[code].tolist()
-        try:
-            names = _names(
-                None if space < 0 else content[space:space_stop], -1 - start if start < 0 else content[start:stop]
-            )
-        except LineError as problem:
-            raise ReadError(f"{name}, line {line_number(content, start)}: {problem}") from None
-        has_texts |= len(names) != 1
-        codes.extend(numbers.setdefault(one, len(numbers)) for one in names)
-        offsets[code + 1] = len(names)
-    return Spelling(np.cumsum(offsets), np.array(codes, dtype=np.int32), list(numbers), has_texts)
-
-
-def _names(space: bytes | None, key: bytes | int) -> list[str]:
-    """Return the name of a feature, or the names of the words of a text; ``key`` may be a place in an array."""
-    prefix = "" if space is None else _unescaped(space) + "^"
-    if isinstance(key, int):
-        return [f"{prefix}[{key}]"]
-    found = _NAME.fullmatch(key)
-    assert found is not None
-    name, text = _unescaped(found[1]), found[2]
-    if text is None:
-        return [prefix + name]
-    if name == "_text":
-        return [prefix + word.translate(_UNDERSCORED_WORD) for word in re.split("[ \t]+", _unescaped(text)) if word]
-    return [f"{prefix}{name}^{_unescaped(text).translate(_UNDERSCORED)}"]
-
-
-def _unescaped(text: bytes) -> str:
-    if b"\\" not in text:
-        return text.decode()
-    plain: str = json.loads(b'"' + text + b'"')
-    check_encodable(plain)
-    return plain
+    which = np.searchsorted(lines[:, LATER], bad, side="right")
+    lines[which, PROBLEM] = BAD_NUMBER
+    lines[which, WRONG : WRONG_STOP + 1] = late[bad, :2]

@@ -12,7 +12,11 @@ MOST_ACTIONS = 2**31 - 1
 
 
 class LineError(Exception):
-    """Something wrong with the line that is being read; the text says what, and what to do."""
+    """Something wrong with the line that is being read, or with ``line`` (from 0); the text says what, and what to do."""
+
+    def __init__(self, text: str, line: int | None = None) -> None:
+        super().__init__(text)
+        self.line = line
 
 
 def parsed_line(line: bytes) -> Object:
@@ -53,21 +57,12 @@ def _refuse_constant(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_refuse_constant)
 
 
-def line_number(content: bytes, position: int) -> int:
-    """Return the number of the line that a byte is in."""
-    return content.count(b"\n", 0, position) + 1
-
-
 def label_of(pairs: Object) -> dict[str, Any]:
-    """Return the parts of the label that are there, by their names in lower case."""
-    label: dict[str, Any] = {}
-    for key, value in pairs:
-        if key[:6].lower() != "_label":
-            continue
-        part = key[6:].lower()
-        if part in label:
-            raise LineError(f"the line has several labels: {key} is there twice. A decision has one.")
-        label[part] = value
+    """Return the parts of the label that are there, by what follows ``_label``, in lower case."""
+    parts = [(key[6:].lower(), value) for key, value in pairs if key[:6].lower() == "_label"]
+    label = dict(parts)
+    if len(label) < len(parts):
+        raise LineError("the line has several labels: a part is there twice. A decision has one.")
     if "_ca" in label:
         raise LineError("_label_ca is the label of a continuous action. poem learns over actions that can be listed.")
     return label
@@ -83,7 +78,7 @@ def plain_label_of(label: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_skipped(event: dict[str, Any], label: dict[str, Any]) -> bool:
-    """Tell whether a line says that it is not to be learnt from, or is a deferred action that was not taken, or a reward."""
+    """Tell whether a line is not to be learnt from: it says so, or is a deferred action not taken, or a reward alone."""
     if event.get("_skipLearn") is True:
         return True
     if event.get("DeferredAction") is True:

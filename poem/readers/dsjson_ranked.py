@@ -12,6 +12,9 @@ from poem.readers.dsjson_features import gathered
 from poem.readers.dsjson_lines import MOST_ACTIONS, LineError, shown
 from poem.readers.propensities import SUM_OFF
 
+_WHOLE: set[type] = {int}
+_NUMBER: set[type] = {int, float}
+
 
 class Ranking(NamedTuple):
     """Ragged lists of actions (from 1) and their probabilities; rows without them have empty ones."""
@@ -97,30 +100,31 @@ def checked_ranking(a: str, p: str, actions: Any, probabilities: Any) -> tuple[l
     for key, found in ((a, actions), (p, probabilities)):
         if type(found) is not list:
             raise LineError(f'"{key}" is {shown(found)}, not an array. Log one entry for each candidate.')
-    for action in actions:
-        if type(action) is not int or not 0 <= action <= MOST_ACTIONS:
-            raise LineError(f'"{a}" has {shown(action)}, which is not an action. Actions are whole numbers from 1.')
+    if not _all_of(_WHOLE, actions) or min(actions, default=0) < 0 or max(actions, default=0) > MOST_ACTIONS:
+        bad = next(action for action in actions if type(action) is not int or not 0 <= action <= MOST_ACTIONS)
+        raise LineError(f'"{a}" has {shown(bad)}, which is not an action. Actions are whole numbers from 1.')
     if len(actions) != len(probabilities):
         raise LineError(
             f'"{a}" has {len(actions)} entries and "{p}" has {len(probabilities)}. Log one probability per candidate.'
         )
-    for probability in probabilities:
-        if type(probability) is not float and type(probability) is not int:
-            raise LineError(f"{p} is {shown(probability)}, not a finite number. Log a number that a double can hold.")
-        if not 0.0 <= probability <= 1.0:
-            raise LineError(f'"{p}" has {probability:g}, which is not a probability. Log numbers between 0 and 1.')
+    if not _all_of(_NUMBER, probabilities):
+        bad = next(probability for probability in probabilities if type(probability) not in _NUMBER)
+        raise LineError(f"{p} is {shown(bad)}, not a finite number. Log a number that a double can hold.")
+    for bad in (min(probabilities, default=0), max(probabilities, default=0)):
+        if not 0.0 <= bad <= 1.0:
+            raise LineError(f'"{p}" has {bad:g}, which is not a probability. Log numbers between 0 and 1.')
     return actions, probabilities
+
+
+def _all_of(types: set[type], items: list[Any]) -> bool:
+    return types.issuperset(map(type, items))
 
 
 def _counts_from_zero(found: Ranking, available: IntArray) -> bool:
     """Tell whether ``a`` counts from 0: each line has a 0, and none has as high a number as it has actions."""
     row = found.row
     zeros = np.bincount(row, weights=found.actions == 0, minlength=len(found.present))
-    return bool(
-        found.present.any()
-        and (zeros[found.present] > 0).all()
-        and (found.actions < available[row]).all()
-    )
+    return bool(found.present.any() and (zeros[found.present] > 0).all() and (found.actions < available[row]).all())
 
 
 def _check(found: Ranking, chosen: IntArray, available: IntArray, lines: IntArray, name: str) -> None:
@@ -131,9 +135,7 @@ def _check(found: Ranking, chosen: IntArray, available: IntArray, lines: IntArra
     for bad in np.flatnonzero(actions < 1)[:1]:
         refuse(row[bad], f'"a" has {actions[bad]}, which is not an action. Actions are whole numbers from 1.')
     for bad in np.flatnonzero((available[row] >= 0) & (actions > available[row]))[:1]:
-        refuse(
-            row[bad], f'"a" has {actions[bad]}, but there are {available[row[bad]]} actions in _multi. Check "a".'
-        )
+        refuse(row[bad], f'"a" has {actions[bad]}, but there are {available[row[bad]]} actions in _multi. Check "a".')
     order = np.lexsort((actions, row))
     twice = (np.diff(actions[order]) == 0) & (np.diff(row[order]) == 0)
     for bad in np.flatnonzero(twice)[:1]:

@@ -9,10 +9,12 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import exact_kernel
+from poem.readers.byte_kernels import byte_kernel
 from poem.readers.json_words import (
     CLOSE_ARRAY,
     CLOSE_OBJECT,
     COMMA,
+    FALSE,
     NULL,
     OPEN_ARRAY,
     OPEN_OBJECT,
@@ -27,7 +29,7 @@ from poem.readers.json_words import (
     word_at,
 )
 from poem.readers.vw_names import FNV_START, hashed, slot_of, wider
-from poem.readers.vw_words import COLON, LATE, MINUS, NEWLINE, NINE, SPACE, ZERO, decimal, line_at
+from poem.readers.vw_words import COLON, LATE, MINUS, NEWLINE, NINE, NUMBER, ZERO, decimal, line_at
 
 # What the kernel found wrong; the texts are the reader's.
 FINE = 0
@@ -50,7 +52,6 @@ SHARED, ACTION, SLOT = 0, 1, 2
 START, STOP, CUT, CUT_STOP, PROBLEM, WRONG, WRONG_STOP, PLAIN, ACTIONS, SLOTS, SLOTS_AT, SLOTS_STOP, LATER = range(13)
 
 _DEEPEST = 200
-_ROLE, _IS_OBJECT, _COUNT, _SPACE, _SPACE_STOP, _NUMBERS = range(6)
 # What an object or array is there for. In the last three, members are features.
 _SKIPPED, _TOP, _LIST, _CONTEXT, _UNIT, _FEATURES = range(6)
 _C, _MULTI, _SLOT_LIST, _LABEL = letters("c"), letters("_multi"), letters("_slots"), letters("_label")
@@ -82,7 +83,7 @@ def scan(data: AnyArray, most_lines: int, most_features: int, most_units: int) -
     hashes = np.empty(1024, dtype=np.uint64)
     keys = np.empty((1024, 4), dtype=np.int64)
     late = np.empty((1024, 3), dtype=np.int64)
-    stack = np.zeros((_DEEPEST, 6), dtype=np.int64)
+    stack = np.zeros((_DEEPEST, 7), dtype=np.int64)
     # Counts of: features, names, late numbers, actions, slots.
     done = np.zeros(5, dtype=np.int64)
 
@@ -129,12 +130,12 @@ def scan(data: AnyArray, most_lines: int, most_features: int, most_units: int) -
     )
 
 
-@exact_kernel
+@byte_kernel
 def _fail(line: IntArray, problem: int, start: int, stop: int) -> None:
     line[PROBLEM], line[WRONG], line[WRONG_STOP] = problem, start, stop
 
 
-@exact_kernel
+@byte_kernel
 def _walk(
     data: AnyArray,
     line: IntArray,
@@ -153,72 +154,59 @@ def _walk(
     at, stop = line[START], line[STOP]
     if data[at] != OPEN_OBJECT:
         return _fail(line, NOT_JSON, at, stop)
-    owner = SHARED
-    _open(stack[0], _CONTEXT if line[PLAIN] else _TOP, True, -1, 0)
+    features, delayed, owner = done[0], done[2], SHARED
+    # The object or array that we are in; those around it are on the stack.
+    role, is_object, members, numbers = (_CONTEXT if line[PLAIN] else _TOP), True, 0, 0
+    space, space_stop, seed = -1, 0, _seed(data, -1, 0)
     depth = 1
     at += 1
     while depth > 0:
-        top = stack[depth - 1]
         at = after_blanks(data, at, stop)
         if at == stop:
             return _fail(line, NOT_JSON, at, stop)
-        if data[at] == (CLOSE_OBJECT if top[_IS_OBJECT] else CLOSE_ARRAY):
+        if data[at] == (CLOSE_OBJECT if is_object else CLOSE_ARRAY):
             at += 1
             depth -= 1
-            if top[_ROLE] == _LIST:
-                if owner == SLOT:
-                    line[SLOTS_STOP] = at
-                elif line[PLAIN]:
-                    line[CUT_STOP] = at
-                owner = SHARED
-            elif top[_ROLE] == _CONTEXT and not line[PLAIN]:
-                line[CUT_STOP] = at
+            owner = _close(line, role, owner, at)
+            role, is_object, members = stack[depth, 0], stack[depth, 1] > 0, stack[depth, 2]
+            space, space_stop, numbers = stack[depth, 3], stack[depth, 4], stack[depth, 5]
+            seed = np.uint64(stack[depth, 6])
             continue
-        if top[_COUNT] > 0:
+        if members > 0:
             if data[at] != COMMA:
                 return _fail(line, NOT_JSON, at, stop)
             at = after_blanks(data, at + 1, stop)
-        top[_COUNT] += 1
+        members += 1
         key, key_stop = at, at
-        if top[_IS_OBJECT]:
+        if is_object:
             key, key_stop, at = _key_at(data, at, stop)
         if at >= stop:
             return _fail(line, NOT_JSON, at, stop)
 
-        byte, role = data[at], top[_ROLE]
-        if byte == OPEN_OBJECT or byte == OPEN_ARRAY:
+        byte = data[at]
+        if byte in (OPEN_OBJECT, OPEN_ARRAY):
             if depth == _DEEPEST:
                 return _fail(line, TOO_DEEP, at, stop)
-            inner = _inner_role(data, line, top, key, key_stop, byte == OPEN_OBJECT)
+            inner = _inner_role(data, line, role, is_object, key, key_stop, byte == OPEN_OBJECT)
             if line[PROBLEM] != FINE:
                 return None
-            space, space_stop = top[_SPACE], top[_SPACE_STOP]
-            if inner == _LIST:
-                owner = ACTION if equals(data, key, key_stop, _MULTI) else SLOT
-                if owner == SLOT:
-                    line[SLOTS_AT] = at
-                else:
-                    line[ACTIONS] = 0
-                    if line[PLAIN]:
-                        line[CUT] = at
-            elif inner == _CONTEXT:
-                line[CUT] = at
-            elif inner == _UNIT:
-                # Of each action and slot: how many features it has.
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = role, is_object, members
+            stack[depth, 3], stack[depth, 4], stack[depth, 5] = space, space_stop, numbers
+            stack[depth, 6] = np.int64(seed)
+            owner = _enter(data, line, inner, owner, key, key_stop, at)
+            if inner == _UNIT:
                 units[owner - 1, done[2 + owner]] = 0
                 done[2 + owner] += 1
-            elif top[_IS_OBJECT]:
-                space, space_stop = key, key_stop
-                if equals(data, key, key_stop, _BLANK):  # the default namespace
-                    space, space_stop = -1, 0
-            if inner == _CONTEXT or inner == _UNIT:
-                space, space_stop = -1, 0
-            _open(stack[depth], inner, byte == OPEN_OBJECT, space, space_stop)
+            if is_object or inner == _UNIT:
+                is_default = inner != _FEATURES or equals(data, key, key_stop, _BLANK)
+                space, space_stop = (-1, 0) if is_default else (key, key_stop)
+                seed = _seed(data, space, space_stop)
+            role, is_object, members, numbers = inner, byte == OPEN_OBJECT, 0, 0
             depth += 1
             at += 1
             continue
 
-        value, kept, name, name_stop, kind, begin = 1.0, False, key, key_stop, 0, at
+        value, kept, name, name_stop, kind, begin = 1.0, False, key, key_stop, NUMBER, at
         if byte == QUOTE:
             at = string_end(data, at + 1, stop)
             kept, name_stop = True, at
@@ -227,21 +215,21 @@ def _walk(
             at = number_end(data, at, stop)
             if at > 0:
                 kind, value, _, _ = decimal(data, begin, at)
-                if not top[_IS_OBJECT]:
-                    name, name_stop = -1 - top[_NUMBERS], 0
-                    top[_NUMBERS] += 1
+                if not is_object:
+                    name, name_stop = -1 - numbers, 0
+                    numbers += 1
                 kept = value != 0.0
         else:
             word = word_at(data, at, stop)
             kept = word == TRUE
-            at = at + (5 - (word == TRUE) - (word == NULL)) if word else -1
+            at = at + (5 if word == FALSE else 4) if word else -1
         if at <= 0:
             return _fail(line, NOT_JSON, begin, stop)
         if role <= _LIST:
             if role == _LIST or (role == _TOP and equals(data, key, key_stop, _MULTI)):
                 return _fail(line, NOT_AN_OBJECT if role == _LIST else NOT_AN_ARRAY, begin, at)
             continue
-        if not top[_IS_OBJECT]:
+        if not is_object:
             if name >= 0 and word_at(data, begin, at) != NULL:
                 return _fail(line, BAD_ITEM, begin, at)
         elif begins_with(data, key, key_stop, _UNDERSCORE):
@@ -249,34 +237,61 @@ def _walk(
             if line[PROBLEM] != FINE:
                 return None
             kept = kept and equals(data, key, key_stop, _TEXT)
-        if kept:
-            if not np.isfinite(value):
-                return _fail(line, BAD_NUMBER, begin, at)
-            if kind == LATE:
-                late[done[2], 0] = begin
-                late[done[2], 1] = at
-                late[done[2], 2] = done[0]
-                done[2] += 1
-            codes[done[0]] = _code(
-                data, top[_SPACE], top[_SPACE_STOP], name, name_stop, slots, hashes, keys, done
-            )
-            values[done[0]] = value
-            owners[done[0]] = owner
-            done[0] += 1
-            if owner != SHARED:
-                units[owner - 1, done[2 + owner] - 1] += 1
+        if not kept:
+            continue
+        if not np.isfinite(value):
+            return _fail(line, BAD_NUMBER, begin, at)
+        if kind == LATE:
+            late[delayed, 0], late[delayed, 1], late[delayed, 2] = begin, at, features
+            delayed += 1
+        codes[features] = _code(data, seed, space, space_stop, name, name_stop, slots, hashes, keys, done)
+        values[features] = value
+        owners[features] = owner
+        features += 1
+        if owner != SHARED:
+            units[owner - 1, done[2 + owner] - 1] += 1
     if after_blanks(data, at, stop) != stop:
         return _fail(line, NOT_JSON, at, stop)
+    done[0], done[2] = features, delayed
     return None
 
 
-@exact_kernel
-def _open(place: IntArray, role: int, is_object: bool, space: int, space_stop: int) -> None:
-    place[_ROLE], place[_IS_OBJECT], place[_COUNT], place[_NUMBERS] = role, is_object, 0, 0
-    place[_SPACE], place[_SPACE_STOP] = space, space_stop
+@byte_kernel
+def _seed(data: AnyArray, space: int, space_stop: int) -> Any:
+    return hashed(data, space, space_stop, np.uint64(FNV_START))
 
 
-@exact_kernel
+@byte_kernel
+def _enter(data: AnyArray, line: IntArray, role: int, owner: int, key: int, key_stop: int, at: int) -> int:
+    """Note where something begins, and return whose the features in it are."""
+    if role == _CONTEXT:
+        line[CUT] = at
+    elif role == _LIST:
+        if not equals(data, key, key_stop, _MULTI):
+            line[SLOTS_AT] = at
+            return SLOT
+        line[ACTIONS] = 0
+        if line[PLAIN]:
+            line[CUT] = at
+        return ACTION
+    return owner
+
+
+@byte_kernel
+def _close(line: IntArray, role: int, owner: int, at: int) -> int:
+    """Note where something ends, and return whose the features after it are."""
+    if role == _CONTEXT and not line[PLAIN]:
+        line[CUT_STOP] = at
+    elif role == _LIST:
+        if owner == SLOT:
+            line[SLOTS_STOP] = at
+        elif line[PLAIN]:
+            line[CUT_STOP] = at
+        return SHARED
+    return owner
+
+
+@byte_kernel
 def _key_at(data: AnyArray, at: int, stop: int) -> tuple[int, int, int]:
     """Return where a key starts and stops, and where its value starts: nowhere if this is no key."""
     if at == stop or data[at] != QUOTE:
@@ -290,12 +305,11 @@ def _key_at(data: AnyArray, at: int, stop: int) -> tuple[int, int, int]:
     return at + 1, end, after_blanks(data, colon + 1, stop)
 
 
-@exact_kernel
+@byte_kernel
 def _inner_role(
-    data: AnyArray, line: IntArray, outer: IntArray, key: int, key_stop: int, is_object: bool
+    data: AnyArray, line: IntArray, role: int, in_object: bool, key: int, key_stop: int, is_object: bool
 ) -> int:
     """Return what an object or array is there for, by where it stands and by its key."""
-    role = outer[_ROLE]
     if role == _SKIPPED:
         return _SKIPPED
     if role == _LIST:
@@ -310,7 +324,7 @@ def _inner_role(
         if line[CUT] >= 0:
             _fail(line, REPEATED, key, key_stop)
         return _CONTEXT
-    if not outer[_IS_OBJECT]:
+    if not in_object:
         if not is_object:
             _fail(line, BAD_ITEM, key, key + 1)
         return _FEATURES
@@ -328,10 +342,8 @@ def _inner_role(
     return _SKIPPED
 
 
-@exact_kernel
-def _check_special(
-    data: AnyArray, line: IntArray, role: int, key: int, key_stop: int, begin: int, stop: int
-) -> None:
+@byte_kernel
+def _check_special(data: AnyArray, line: IntArray, role: int, key: int, key_stop: int, begin: int, stop: int) -> None:
     """Find what is wrong with a key that starts with an underscore, in a context or among features."""
     if equals(data, key, key_stop, _TEXT):
         if data[begin] != QUOTE or begin < key:
@@ -344,9 +356,10 @@ def _check_special(
         _fail(line, INNER_LABEL, key, key_stop)
 
 
-@exact_kernel
+@byte_kernel
 def _code(
     data: AnyArray,
+    seed: Any,
     space: int,
     space_stop: int,
     name: int,
@@ -357,7 +370,7 @@ def _code(
     done: IntArray,
 ) -> Any:
     """Return the number of a feature's name."""
-    mixed = hashed(data, name, name_stop, hashed(data, space, space_stop, np.uint64(FNV_START)))
+    mixed = hashed(data, name, name_stop, seed)
     slot = slot_of(data, slots, hashes, keys, mixed, space, space_stop, name, name_stop)
     if slots[slot] < 0:
         new = done[1]

@@ -1,12 +1,12 @@
 """Lines of DSJSON that fill several slots: one decision for each slot, among the actions that are left."""
 
 from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from poem.arrays import IntArray
 from poem.readers.dsjson_lines import (
     LineError,
     Object,
@@ -17,27 +17,21 @@ from poem.readers.dsjson_lines import (
 from poem.readers.dsjson_ranked import checked_ranking, listed
 from poem.readers.propensities import SUM_OFF
 
+Outcome = tuple[int, float, float]
+
 
 class Slots:
-    """The slots of the lines so far, as rows."""
+    """What rows that are slots have besides the columns of all rows; actions and slots are numbered in each block."""
 
     def __init__(self) -> None:
-        self.actions = array("q")
-        self.costs = array("d")
-        self.probabilities = array("d")
-        self.times: list[str | None] = []
-        self.lines = array("q")
         self.slots = array("q")
-        """Which of all slots in the file."""
         self.candidates = array("q")
-        """Which of all actions in the file, for one row after another."""
+        """The available actions of one row after another."""
         self.counts = array("q")
         self.distributions: list[list[float] | None] = []
 
-    def add(
-        self, line: int, time: str | None, slots: list[Any], outcomes: Any, actions: int, first: tuple[int, int]
-    ) -> None:
-        """Add the slots of a line; ``first`` is the number of its first action and of its first slot in the file."""
+    def add(self, slots: list[Any], outcomes: Any, actions: int, first: tuple[int, int]) -> Iterator[Outcome]:
+        """Add the slots of a line, and yield their outcomes; ``first`` numbers its first action and slot."""
         if type(outcomes) is not list or not all(type(outcome) is tuple for outcome in outcomes):
             raise LineError(f"_outcomes is {shown(outcomes)}, not an array of objects. Log one object per slot.")
         if len(outcomes) != len(slots):
@@ -51,40 +45,14 @@ class Slots:
                 left = _left(dict(slot), actions, taken)
                 chosen, distribution = _choice(dict(slot), outcome, left)
                 if outcome.get("_skipLearn") is not True:
-                    self._add_row(line, outcome, pairs, left, chosen, distribution)
-                    self.times.append(time)
+                    yield _labelled(outcome, pairs, left.index(chosen) + 1)
                     self.slots.append(first[1] + number)
                     self.candidates.extend(first[0] + action for action in left)
+                    self.counts.append(len(left))
+                    self.distributions.append(distribution)
             except LineError as problem:
                 raise LineError(f"slot {number + 1}: {problem}") from None
             taken.add(chosen)
-
-    def _add_row(
-        self,
-        line: int,
-        outcome: dict[str, Any],
-        pairs: Object,
-        left: list[int],
-        chosen: int,
-        distribution: list[float] | None,
-    ) -> None:
-        if sum(key == "_label_cost" for key, _ in pairs) > 1:
-            raise LineError("there are several labels: _label_cost is there twice. A slot has one.")
-        if outcome.get("_label_cost") is None:
-            raise LineError(
-                "the outcome has no _label_cost. Join rewards and decisions first, or mark it with "
-                '"_skipLearn": true.'
-            )
-        self.costs.append(number_of("_label_cost", outcome["_label_cost"]))
-        self.probabilities.append(probability_of("the first of _p", _first(outcome["_p"])))
-        self.actions.append(left.index(chosen) + 1)
-        self.lines.append(line)
-        self.counts.append(len(left))
-        self.distributions.append(distribution)
-
-    def offsets(self) -> IntArray:
-        """Return where the candidates of each row begin and end."""
-        return np.concatenate([[0], np.cumsum(np.array(self.counts, dtype=np.int64))])
 
     def distribution(self) -> pa.Array | None:
         """Return the probabilities of each row's candidates, where they are known."""
@@ -96,8 +64,20 @@ class Slots:
         return listed(np.concatenate([[0], np.cumsum(counts)]), pa.array(flat, pa.float64()), present)
 
 
+def _labelled(outcome: dict[str, Any], pairs: Object, action: int) -> Outcome:
+    """Return the action, its cost and its probability."""
+    if sum(key == "_label_cost" for key, _ in pairs) > 1:
+        raise LineError("there are several labels: _label_cost is there twice. A slot has one.")
+    if outcome.get("_label_cost") is None:
+        raise LineError(
+            'the outcome has no _label_cost. Join rewards and decisions first, or mark it with "_skipLearn": true.'
+        )
+    cost = number_of("_label_cost", outcome["_label_cost"])
+    return action, cost, probability_of("the first of _p", _listed(outcome["_p"])[0])
+
+
 def _left(slot: dict[str, Any], actions: int, taken: set[int]) -> list[int]:
-    """Return the actions that a slot may have, counted from 0: those it names, or all, without those in slots before."""
+    """Return the actions that a slot may have, counted from 0: those it names, or all, but none of slots before."""
     named = slot.get("_inc")
     if named is None:
         named = range(actions)
@@ -142,7 +122,3 @@ def _choice(slot: dict[str, Any], outcome: dict[str, Any], left: list[int]) -> t
 def _listed(value: Any) -> Any:
     # One action may stand without brackets.
     return value if type(value) is list else [value]
-
-
-def _first(value: Any) -> Any:
-    return _listed(value)[0]

@@ -3,10 +3,19 @@
 import numpy as np
 
 from poem.arrays import AnyArray, frozen
-from poem.compute import exact_kernel
+from poem.readers.byte_kernels import byte_kernel
 from poem.readers.vw_words import MINUS, NINE, PLUS, POINT, RETURN, SPACE, TAB, ZERO
 
-QUOTE, COMMA, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT = 34, 44, 91, 92, 93, 123, 125
+QUOTE, COMMA, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, UNDERSCORE, OPEN_OBJECT, CLOSE_OBJECT = (
+    34,
+    44,
+    91,
+    92,
+    93,
+    95,
+    123,
+    125,
+)
 TRUE, FALSE, NULL = 1, 2, 3
 
 
@@ -18,7 +27,7 @@ def letters(word: str) -> AnyArray:
 _TRUE, _FALSE, _NULL = letters("true"), letters("false"), letters("null")
 
 
-@exact_kernel
+@byte_kernel
 def after_blanks(data: AnyArray, at: int, stop: int) -> int:
     """Return where the next byte is that is not a blank."""
     while at < stop and (data[at] == SPACE or data[at] == TAB or data[at] == RETURN):
@@ -26,7 +35,7 @@ def after_blanks(data: AnyArray, at: int, stop: int) -> int:
     return at
 
 
-@exact_kernel
+@byte_kernel
 def string_end(data: AnyArray, at: int, stop: int) -> int:
     """Return where the closing quote is of the string whose text begins at ``at``; −1 if it is not a string."""
     while at < stop:
@@ -41,7 +50,7 @@ def string_end(data: AnyArray, at: int, stop: int) -> int:
     return -1
 
 
-@exact_kernel
+@byte_kernel
 def _escape_end(data: AnyArray, at: int, stop: int) -> int:
     """Return where an escape ends whose letter is at ``at``; −1 if it is none."""
     if at >= stop:
@@ -58,7 +67,7 @@ def _escape_end(data: AnyArray, at: int, stop: int) -> int:
     return at + 5
 
 
-@exact_kernel
+@byte_kernel
 def number_end(data: AnyArray, at: int, stop: int) -> int:
     """Return where the number that begins here ends; −1 if it is not one in JSON."""
     if data[at] == MINUS:
@@ -82,14 +91,14 @@ def number_end(data: AnyArray, at: int, stop: int) -> int:
     return at
 
 
-@exact_kernel
+@byte_kernel
 def _digits_end(data: AnyArray, at: int, stop: int) -> int:
     while at < stop and ZERO <= data[at] <= NINE:
         at += 1
     return at
 
 
-@exact_kernel
+@byte_kernel
 def word_at(data: AnyArray, at: int, stop: int) -> int:
     """Return which of true, false and null begins here; 0 if none does."""
     if begins_with(data, at, stop, _TRUE):
@@ -101,7 +110,7 @@ def word_at(data: AnyArray, at: int, stop: int) -> int:
     return 0
 
 
-@exact_kernel
+@byte_kernel
 def begins_with(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
     """Tell whether a text begins with a word."""
     if stop - at < word.size:
@@ -112,7 +121,7 @@ def begins_with(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
     return bool(same == word.size)
 
 
-@exact_kernel
+@byte_kernel
 def equals(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
     """Tell whether a text is a word."""
     return stop - at == word.size and begins_with(data, at, stop, word)
