@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from poem.errors import ReadError
-from poem.readers import dsjson_scan as scan
+from poem.readers import dsjson_roles as roles
 from poem.readers.dsjson_features import Block, Contexts, Lists, blocks_of, gathered, read_contexts
 from poem.readers.dsjson_lines import (
     LineError,
@@ -29,19 +29,19 @@ _CHECKPOINT = b"[CHECKPOINT"
 _MOST_CANDIDATES = 10_000
 _ONE, _SLOTS, _PLAIN = "a context and one label", "slots", "actions beside its label"
 _PROBLEMS = {
-    scan.NOT_JSON: "this is not JSON near {token}. Each line must be one JSON object.",
-    scan.TOO_DEEP: "objects or arrays are nested too deeply. Flatten the context before it is logged, or leave the "
+    roles.NOT_JSON: "this is not JSON near {token}. Each line must be one JSON object.",
+    roles.TOO_DEEP: "objects or arrays are nested too deeply. Flatten the context before it is logged, or leave the "
     "line out.",
-    scan.NOT_AN_ARRAY: "{token} is not an array of objects. Log one object per action or slot.",
-    scan.NOT_AN_OBJECT: "_multi or _slots has {token}, which is not an object. Log one object per action or slot.",
-    scan.BAD_ITEM: "an array has {token}, but arrays may only have numbers and objects. Log an object such as "
+    roles.NOT_OBJECTS: "the actions (_multi) or slots (_slots) are not an array of objects. Log one object for each.",
+    roles.BAD_ITEM: "arrays may only have numbers and objects, but one has others: {token}. Log an object such as "
     '{{"red": true, "blue": true}}, or words in "_text".',
-    scan.BAD_TEXT: "_text is {token}, not a string. Log it as a string of words.",
-    scan.BAD_NUMBER: "{token} is not a finite number. Log a number that a double can hold.",
-    scan.INNER_LABEL: "{token} is a label inside the context or an action. Log one label per line, beside the context.",
-    scan.SLATE: "{token} says that each slot has actions of its own and one cost is for all slots together (a slate). "
-    "poem needs the cost of each decision: log each slot as a line of its own, or as _outcomes with a cost each.",
-    scan.REPEATED: "{token} is there twice. A decision has one context, one list of actions and one of slots.",
+    roles.BAD_TEXT: "_text is not a string. Log it as a string of words.",
+    roles.BAD_NUMBER: "{token} is not a finite number. Log a number that a double can hold.",
+    roles.INNER_LABEL: "{token} is a label inside the context or an action. Log one label per line, beside the "
+    "context.",
+    roles.SLATE: "{token} says that one cost is for all slots together (a slate). poem needs one for each decision: "
+    "log a cost for each slot in _outcomes, or each slot as a line of its own.",
+    roles.REPEATED: "{token} is there twice. A decision has one context, one list of actions and one of slots.",
 }
 
 
@@ -75,16 +75,16 @@ class Decisions:
             except LineError as problem:
                 raise LineError(str(problem), block.first + number) from None
             except RecursionError:
-                raise LineError(_PROBLEMS[scan.TOO_DEEP], block.first + number) from None
-            first_action += max(line[scan.ACTIONS], 0)
-            first_slot += line[scan.SLOTS]
+                raise LineError(_PROBLEMS[roles.TOO_DEEP], block.first + number) from None
+            first_action += max(line[roles.ACTIONS], 0)
+            first_slot += line[roles.SLOTS]
         lines = np.array(self.lines[rows:], dtype=np.int64) - block.first
         shared = found.shared.taken(lines)
         if self.has_slots:
             shared = shared.joined(found.slots.taken(np.array(self.slots.slots[slots_before:], dtype=np.int64)))
             actions = np.array(self.slots.candidates[actions_before:], dtype=np.int64)
         else:
-            actions = gathered(np.concatenate([[0], np.cumsum(np.maximum(found.lines[:, scan.ACTIONS], 0))]), lines)[1]
+            actions = gathered(np.concatenate([[0], np.cumsum(np.maximum(found.lines[:, roles.ACTIONS], 0))]), lines)[1]
         shared, candidates = self.names.spelled([shared, found.actions.taken(actions)], found.keys, block)
         self.contexts.append(shared)
         self.candidates.append(candidates)
@@ -96,7 +96,7 @@ class Decisions:
 
     def _add_line(self, block: Block, number: int, line: list[int], first: tuple[int, int]) -> None:
         """Add what a line says, if it is a decision; ``first`` numbers its first action and slot in the block."""
-        start, stop, cut, cut_stop = line[: scan.CUT_STOP + 1]
+        start, stop, cut, cut_stop = line[: roles.CUT_STOP + 1]
         text = block.content[start:stop]
         if start == stop or text.startswith(_CHECKPOINT):
             return
@@ -104,16 +104,16 @@ class Decisions:
             text = text[: cut - start] + b"0" + block.content[cut_stop:stop]
         pairs = parsed_line(text)
         label, event = label_of(pairs), dict(pairs)
-        if not line[scan.PLAIN] and is_skipped(event, label):
+        if not line[roles.PLAIN] and is_skipped(event, label):
             return
         _refuse_problem(block.content, line)
         if not cut_stop:
             _refuse_context(event)
-        actions = None if line[scan.ACTIONS] < 0 else _checked_count(line[scan.ACTIONS])
-        if line[scan.PLAIN]:
+        actions = None if line[roles.ACTIONS] < 0 else _checked_count(line[roles.ACTIONS])
+        if line[roles.PLAIN]:
             self._add_plain(number, label, actions or 0)
-        elif line[scan.SLOTS_AT] >= 0 or "_outcomes" in event:
-            slots = block.content[line[scan.SLOTS_AT] : line[scan.SLOTS_STOP]] if line[scan.SLOTS_AT] >= 0 else None
+        elif line[roles.SLOTS_AT] >= 0 or "_outcomes" in event:
+            slots = block.content[line[roles.SLOTS_AT] : line[roles.SLOTS_STOP]] if line[roles.SLOTS_AT] >= 0 else None
             self._add_slots(number, event, label, slots, actions, first)
         else:
             self._add_one(number, event, label, actions)
@@ -150,7 +150,7 @@ class Decisions:
         if slots is None or actions is None:
             raise LineError("there are several slots, but no _slots or no _multi in the context. Log both.")
         if label:
-            raise LineError(_PROBLEMS[scan.SLATE].format(token="a label beside _outcomes"))
+            raise LineError(_PROBLEMS[roles.SLATE].format(token="a label beside the slots"))
         if "_outcomes" not in event:
             self.unlabelled.append(line)
             return
@@ -215,8 +215,8 @@ def read_decisions(content: bytes, name: str) -> Decisions:
 
 
 def _refuse_problem(content: bytes, line: list[int]) -> None:
-    problem, start, stop = line[scan.PROBLEM : scan.WRONG_STOP + 1]
-    if problem == scan.FINE:
+    problem, start, stop = line[roles.PROBLEM : roles.WRONG_STOP + 1]
+    if problem == roles.FINE:
         return
     token = content[start : min(stop, start + 60)].decode("utf-8", "ignore") + ("…" if stop - start > 60 else "")
     raise LineError(_PROBLEMS[problem].format(token=token))

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.readers.dsjson_scan import ACTION, BAD_NUMBER, LATER, PROBLEM, SHARED, SLOT, WRONG, WRONG_STOP, count, scan
+from poem.readers.dsjson_roles import ACTION, BAD_NUMBER, LATER, PROBLEM, SHARED, SLOT, WRONG, WRONG_STOP
+from poem.readers.dsjson_scan import count, scan
 from poem.readers.vw_names import copy_spans
 
 _BLOCK = 1 << 23
@@ -83,7 +84,7 @@ class Contexts(NamedTuple):
     """What one pass over the bytes found."""
 
     lines: IntArray
-    """What is known of each line, by the columns of dsjson_scan."""
+    """What is known of each line, by the columns of dsjson_roles."""
     shared: Lists
     """One for each line."""
     actions: Lists

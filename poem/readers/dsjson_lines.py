@@ -12,7 +12,7 @@ MOST_ACTIONS = 2**31 - 1
 
 
 class LineError(Exception):
-    """Something wrong with the line that is being read, or with ``line`` (from 0); the text says what, and what to do."""
+    """Something wrong with the line that is being read, or with ``line`` (from 0): what it is, and what to do."""
 
     def __init__(self, text: str, line: int | None = None) -> None:
         super().__init__(text)
@@ -78,7 +78,7 @@ def plain_label_of(label: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_skipped(event: dict[str, Any], label: dict[str, Any]) -> bool:
-    """Tell whether a line is not to be learnt from: it says so, or is a deferred action not taken, or a reward alone."""
+    """Tell whether a line is not to be learnt from: it says so, or is a deferred action not taken, or only a reward."""
     if event.get("_skipLearn") is True:
         return True
     if event.get("DeferredAction") is True:

@@ -10,6 +10,38 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import exact_kernel
 from poem.readers.byte_kernels import byte_kernel
+from poem.readers.dsjson_roles import (
+    ACTIONS,
+    BAD_ITEM,
+    BAD_NUMBER,
+    BLANK,
+    CONTEXT,
+    CUT,
+    FEATURES,
+    FINE,
+    IS_PLAIN,
+    LATER,
+    LIST,
+    MULTI,
+    NOT_JSON,
+    NOT_OBJECTS,
+    PLAIN,
+    PROBLEM,
+    SHARED,
+    SLOTS,
+    SLOTS_AT,
+    START,
+    STOP,
+    TEXT,
+    TOO_DEEP,
+    TOP,
+    UNIT,
+    check_special,
+    close,
+    enter,
+    fail,
+    inner_role,
+)
 from poem.readers.json_words import (
     CLOSE_ARRAY,
     CLOSE_OBJECT,
@@ -20,10 +52,10 @@ from poem.readers.json_words import (
     OPEN_OBJECT,
     QUOTE,
     TRUE,
+    UNDERSCORE,
     after_blanks,
-    begins_with,
     equals,
-    letters,
+    key_at,
     number_end,
     string_end,
     word_at,
@@ -31,31 +63,7 @@ from poem.readers.json_words import (
 from poem.readers.vw_names import FNV_START, hashed, slot_of, wider
 from poem.readers.vw_words import COLON, LATE, MINUS, NEWLINE, NINE, NUMBER, ZERO, decimal, line_at
 
-# What the kernel found wrong; the texts are the reader's.
-FINE = 0
-NOT_JSON = 1
-TOO_DEEP = 2
-NOT_AN_ARRAY = 3
-NOT_AN_OBJECT = 4
-BAD_ITEM = 5
-BAD_TEXT = 6
-BAD_NUMBER = 7
-INNER_LABEL = 8
-SLATE = 9
-REPEATED = 10
-IS_PLAIN = 11  # not wrong: the actions stand beside the label
-
-# Whose a feature is.
-SHARED, ACTION, SLOT = 0, 1, 2
-
-# The columns of what is known of a line.
-START, STOP, CUT, CUT_STOP, PROBLEM, WRONG, WRONG_STOP, PLAIN, ACTIONS, SLOTS, SLOTS_AT, SLOTS_STOP, LATER = range(13)
-
 _DEEPEST = 200
-# What an object or array is there for. In the last three, members are features.
-_SKIPPED, _TOP, _LIST, _CONTEXT, _UNIT, _FEATURES = range(6)
-_C, _MULTI, _SLOT_LIST, _LABEL = letters("c"), letters("_multi"), letters("_slots"), letters("_label")
-_TEXT, _SLOT_ID, _UNDERSCORE, _BLANK = letters("_text"), letters("_slot_id"), letters("_"), letters(" ")
 
 
 @exact_kernel
@@ -131,11 +139,6 @@ def scan(data: AnyArray, most_lines: int, most_features: int, most_units: int) -
 
 
 @byte_kernel
-def _fail(line: IntArray, problem: int, start: int, stop: int) -> None:
-    line[PROBLEM], line[WRONG], line[WRONG_STOP] = problem, start, stop
-
-
-@byte_kernel
 def _walk(
     data: AnyArray,
     line: IntArray,
@@ -153,52 +156,52 @@ def _walk(
     """Read one line: go through all its objects and arrays, and keep what is a feature."""
     at, stop = line[START], line[STOP]
     if data[at] != OPEN_OBJECT:
-        return _fail(line, NOT_JSON, at, stop)
+        return fail(line, NOT_JSON, at, stop)
     features, delayed, owner = done[0], done[2], SHARED
     # The object or array that we are in; those around it are on the stack.
-    role, is_object, members, numbers = (_CONTEXT if line[PLAIN] else _TOP), True, 0, 0
+    role, is_object, members, numbers = (CONTEXT if line[PLAIN] else TOP), True, 0, 0
     space, space_stop, seed = -1, 0, _seed(data, -1, 0)
     depth = 1
     at += 1
     while depth > 0:
         at = after_blanks(data, at, stop)
         if at == stop:
-            return _fail(line, NOT_JSON, at, stop)
+            return fail(line, NOT_JSON, at, stop)
         if data[at] == (CLOSE_OBJECT if is_object else CLOSE_ARRAY):
             at += 1
             depth -= 1
-            owner = _close(line, role, owner, at)
+            owner = close(line, role, owner, at)
             role, is_object, members = stack[depth, 0], stack[depth, 1] > 0, stack[depth, 2]
             space, space_stop, numbers = stack[depth, 3], stack[depth, 4], stack[depth, 5]
             seed = np.uint64(stack[depth, 6])
             continue
         if members > 0:
             if data[at] != COMMA:
-                return _fail(line, NOT_JSON, at, stop)
+                return fail(line, NOT_JSON, at, stop)
             at = after_blanks(data, at + 1, stop)
         members += 1
         key, key_stop = at, at
         if is_object:
-            key, key_stop, at = _key_at(data, at, stop)
+            key, key_stop, at = key_at(data, at, stop)
         if at >= stop:
-            return _fail(line, NOT_JSON, at, stop)
+            return fail(line, NOT_JSON, at, stop)
 
         byte = data[at]
         if byte in (OPEN_OBJECT, OPEN_ARRAY):
             if depth == _DEEPEST:
-                return _fail(line, TOO_DEEP, at, stop)
-            inner = _inner_role(data, line, role, is_object, key, key_stop, byte == OPEN_OBJECT)
+                return fail(line, TOO_DEEP, at, stop)
+            inner = inner_role(data, line, role, is_object, space, key, key_stop, byte == OPEN_OBJECT)
             if line[PROBLEM] != FINE:
                 return None
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = role, is_object, members
             stack[depth, 3], stack[depth, 4], stack[depth, 5] = space, space_stop, numbers
             stack[depth, 6] = np.int64(seed)
-            owner = _enter(data, line, inner, owner, key, key_stop, at)
-            if inner == _UNIT:
+            owner = enter(data, line, inner, owner, key, key_stop, at)
+            if inner == UNIT:
                 units[owner - 1, done[2 + owner]] = 0
                 done[2 + owner] += 1
-            if is_object or inner == _UNIT:
-                is_default = inner != _FEATURES or equals(data, key, key_stop, _BLANK)
+            if is_object or inner == UNIT:
+                is_default = inner != FEATURES or equals(data, key, key_stop, BLANK)
                 space, space_stop = (-1, 0) if is_default else (key, key_stop)
                 seed = _seed(data, space, space_stop)
             role, is_object, members, numbers = inner, byte == OPEN_OBJECT, 0, 0
@@ -224,23 +227,23 @@ def _walk(
             kept = word == TRUE
             at = at + (5 if word == FALSE else 4) if word else -1
         if at <= 0:
-            return _fail(line, NOT_JSON, begin, stop)
-        if role <= _LIST:
-            if role == _LIST or (role == _TOP and equals(data, key, key_stop, _MULTI)):
-                return _fail(line, NOT_AN_OBJECT if role == _LIST else NOT_AN_ARRAY, begin, at)
+            return fail(line, NOT_JSON, begin, stop)
+        if role <= LIST:
+            if role == LIST or (role == TOP and equals(data, key, key_stop, MULTI)):
+                return fail(line, NOT_OBJECTS, begin, at)
             continue
         if not is_object:
             if name >= 0 and word_at(data, begin, at) != NULL:
-                return _fail(line, BAD_ITEM, begin, at)
-        elif begins_with(data, key, key_stop, _UNDERSCORE):
-            _check_special(data, line, role, key, key_stop, begin, at)
+                return fail(line, BAD_ITEM, space if space >= 0 else begin, at)
+        elif key < key_stop and data[key] == UNDERSCORE:
+            check_special(data, line, role, key, key_stop, begin, at)
             if line[PROBLEM] != FINE:
                 return None
-            kept = kept and equals(data, key, key_stop, _TEXT)
+            kept = kept and equals(data, key, key_stop, TEXT)
         if not kept:
             continue
         if not np.isfinite(value):
-            return _fail(line, BAD_NUMBER, begin, at)
+            return fail(line, BAD_NUMBER, begin, at)
         if kind == LATE:
             late[delayed, 0], late[delayed, 1], late[delayed, 2] = begin, at, features
             delayed += 1
@@ -251,7 +254,7 @@ def _walk(
         if owner != SHARED:
             units[owner - 1, done[2 + owner] - 1] += 1
     if after_blanks(data, at, stop) != stop:
-        return _fail(line, NOT_JSON, at, stop)
+        return fail(line, NOT_JSON, at, stop)
     done[0], done[2] = features, delayed
     return None
 
@@ -259,101 +262,6 @@ def _walk(
 @byte_kernel
 def _seed(data: AnyArray, space: int, space_stop: int) -> Any:
     return hashed(data, space, space_stop, np.uint64(FNV_START))
-
-
-@byte_kernel
-def _enter(data: AnyArray, line: IntArray, role: int, owner: int, key: int, key_stop: int, at: int) -> int:
-    """Note where something begins, and return whose the features in it are."""
-    if role == _CONTEXT:
-        line[CUT] = at
-    elif role == _LIST:
-        if not equals(data, key, key_stop, _MULTI):
-            line[SLOTS_AT] = at
-            return SLOT
-        line[ACTIONS] = 0
-        if line[PLAIN]:
-            line[CUT] = at
-        return ACTION
-    return owner
-
-
-@byte_kernel
-def _close(line: IntArray, role: int, owner: int, at: int) -> int:
-    """Note where something ends, and return whose the features after it are."""
-    if role == _CONTEXT and not line[PLAIN]:
-        line[CUT_STOP] = at
-    elif role == _LIST:
-        if owner == SLOT:
-            line[SLOTS_STOP] = at
-        elif line[PLAIN]:
-            line[CUT_STOP] = at
-        return SHARED
-    return owner
-
-
-@byte_kernel
-def _key_at(data: AnyArray, at: int, stop: int) -> tuple[int, int, int]:
-    """Return where a key starts and stops, and where its value starts: nowhere if this is no key."""
-    if at == stop or data[at] != QUOTE:
-        return at, at, stop
-    end = string_end(data, at + 1, stop)
-    if end < 0:
-        return at, at, stop
-    colon = after_blanks(data, end + 1, stop)
-    if colon == stop or data[colon] != COLON:
-        return at, at, stop
-    return at + 1, end, after_blanks(data, colon + 1, stop)
-
-
-@byte_kernel
-def _inner_role(
-    data: AnyArray, line: IntArray, role: int, in_object: bool, key: int, key_stop: int, is_object: bool
-) -> int:
-    """Return what an object or array is there for, by where it stands and by its key."""
-    if role == _SKIPPED:
-        return _SKIPPED
-    if role == _LIST:
-        if not is_object:
-            _fail(line, NOT_AN_OBJECT, key, key)
-        return _UNIT
-    if role == _TOP:
-        if equals(data, key, key_stop, _MULTI):
-            _fail(line, IS_PLAIN, key, key_stop)
-        if not is_object or not equals(data, key, key_stop, _C):
-            return _SKIPPED
-        if line[CUT] >= 0:
-            _fail(line, REPEATED, key, key_stop)
-        return _CONTEXT
-    if not in_object:
-        if not is_object:
-            _fail(line, BAD_ITEM, key, key + 1)
-        return _FEATURES
-    if not begins_with(data, key, key_stop, _UNDERSCORE):
-        return _FEATURES
-    if role == _CONTEXT:
-        is_multi = equals(data, key, key_stop, _MULTI)
-        if is_multi or equals(data, key, key_stop, _SLOT_LIST):
-            if is_object:
-                _fail(line, NOT_AN_ARRAY, key, key_stop)
-            elif (line[ACTIONS] if is_multi else line[SLOTS_AT]) >= 0:
-                _fail(line, REPEATED, key, key_stop)
-            return _LIST
-    _check_special(data, line, role, key, key_stop, key - 1, key - 1)
-    return _SKIPPED
-
-
-@byte_kernel
-def _check_special(data: AnyArray, line: IntArray, role: int, key: int, key_stop: int, begin: int, stop: int) -> None:
-    """Find what is wrong with a key that starts with an underscore, in a context or among features."""
-    if equals(data, key, key_stop, _TEXT):
-        if data[begin] != QUOTE or begin < key:
-            _fail(line, BAD_TEXT, begin, stop)
-    elif role == _CONTEXT and (equals(data, key, key_stop, _MULTI) or equals(data, key, key_stop, _SLOT_LIST)):
-        _fail(line, NOT_AN_ARRAY, key, key_stop)
-    elif role == _UNIT and equals(data, key, key_stop, _SLOT_ID):
-        _fail(line, SLATE, key, key_stop)
-    elif role != _FEATURES and not (line[PLAIN] and role == _CONTEXT) and begins_with(data, key, key_stop, _LABEL):
-        _fail(line, INNER_LABEL, key, key_stop)
 
 
 @byte_kernel

@@ -4,7 +4,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, frozen
 from poem.readers.byte_kernels import byte_kernel
-from poem.readers.vw_words import MINUS, NINE, PLUS, POINT, RETURN, SPACE, TAB, ZERO
+from poem.readers.vw_words import COLON, MINUS, NINE, PLUS, POINT, RETURN, SPACE, TAB, ZERO
 
 QUOTE, COMMA, OPEN_ARRAY, BACKSLASH, CLOSE_ARRAY, UNDERSCORE, OPEN_OBJECT, CLOSE_OBJECT = (
     34,
@@ -125,3 +125,17 @@ def begins_with(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
 def equals(data: AnyArray, at: int, stop: int, word: AnyArray) -> bool:
     """Tell whether a text is a word."""
     return stop - at == word.size and begins_with(data, at, stop, word)
+
+
+@byte_kernel
+def key_at(data: AnyArray, at: int, stop: int) -> tuple[int, int, int]:
+    """Return where a key starts and stops, and where its value starts: nowhere if this is no key."""
+    if at == stop or data[at] != QUOTE:
+        return at, at, stop
+    end = string_end(data, at + 1, stop)
+    if end < 0:
+        return at, at, stop
+    colon = after_blanks(data, end + 1, stop)
+    if colon == stop or data[colon] != COLON:
+        return at, at, stop
+    return at + 1, end, after_blanks(data, colon + 1, stop)
