@@ -22,6 +22,8 @@ LIMITS = {
     "CSV, made into a log / pyarrow": "≤ 4",
     "JSON lines, read into a table / pyarrow": "≤ 2",
     "VW text, thousand lines a second": "≥ 50",
+    "DSJSON, the same articles, thousand requests a second": "≥ 20",
+    "DSJSON, new articles, thousand requests a second": "≥ 20",
     "poem --help, s": "≤ 0.7",
     "certificate on a million rows, s": "≤ 2",
     "poem inspect of a million rows, s": "≤ 15",
