@@ -15,6 +15,7 @@ import vowpalwabbit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import poem
 from poem.errors import PoemError, ReadError
 from poem.readers.detect import format_of
 from poem.readers.dsjson import read_dsjson
@@ -274,6 +275,17 @@ def test_the_same_actions_in_all_lines_are_classes() -> None:
     assert [row["candidates"] for row in rows_of(event(), again)] == [[2, 3, 1], [2, 3, 1]]
     moved = event([ACTIONS[1], ACTIONS[0], ACTIONS[2]])
     assert isinstance(rows_of(event(), moved)[0]["candidates"][0], dict)
+
+
+def test_part_files_must_have_the_same_actions(tmp_path: Path) -> None:
+    lines = {"a": event(), "b": event(), "c": event([ACTIONS[1], ACTIONS[0], ACTIONS[2]])}
+    for name, line in lines.items():
+        (tmp_path / f"{name}.dsjson").write_text(line)
+    with pytest.raises(ReadError, match=r"^c\.dsjson and a\.dsjson have different actions.*actions_vary=True"):
+        poem.read_log(tmp_path)
+    assert len(poem.read_log(tmp_path, actions_vary=True)) == 3
+    (tmp_path / "c.dsjson").unlink()
+    assert len(poem.read_log(tmp_path)) == 2
 
 
 def test_names_have_a_dictionary_for_contexts_and_one_for_actions() -> None:

@@ -30,6 +30,10 @@ and numbers stay doubles.
 Features are named as in :mod:`poem.readers.vw`: ``namespace^feature``, ``namespace^feature^text``, ``namespace^[0]``.
 """
 
+import hashlib
+import itertools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +46,7 @@ from poem.readers.columns import Roles
 from poem.readers.dsjson_decisions import Decisions, read_decisions
 from poem.readers.dsjson_features import Lists
 from poem.readers.dsjson_ranked import check_sums
-from poem.readers.format import Format, Head
+from poem.readers.format import FIXED_ACTIONS, Format, Head
 from poem.readers.lines import with_lines
 
 _MOST_FEATURES = 2**31 - 1
@@ -91,7 +95,10 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
         more = {"candidates": _candidates(counts, actions, names), "distribution": decisions.slots.distribution()}
     else:
         more = _choices(decisions, actions, names, name, actions_vary)
-    return pa.table(columns | {key: column for key, column in more.items() if column is not None})
+    table = pa.table(columns | {key: column for key, column in more.items() if column is not None})
+    if actions_vary or _is_of_structs(table):
+        return table
+    return table.replace_schema_metadata({FIXED_ACTIONS: _fingerprint(decisions.available[:1], actions, names)})
 
 
 def _check_utf8(content: bytes, name: str) -> None:
@@ -147,6 +154,19 @@ def _is_fixed_set(actions: Lists, available: IntArray) -> bool:
         return True
     order = np.lexsort((actions.values, actions.codes, row))
     return all(_repeats(part[order], len(available)) for part in parts)
+
+
+def _is_of_structs(table: pa.Table) -> bool:
+    return "candidates" in table.column_names and pa.types.is_struct(table["candidates"].type.value_type)
+
+
+def _fingerprint(count: Sequence[int], actions: Lists, names: pa.Array) -> bytes:
+    """Return a digest of the features of the first line's actions."""
+    found = []
+    for start, stop in itertools.pairwise(actions.offsets[: max(sum(count), 0) + 1]):
+        labels = names.take(pa.array(actions.codes[start:stop])).to_pylist()
+        found.append(sorted(zip(labels, actions.values[start:stop].tolist(), strict=True)))
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest().encode()
 
 
 def _repeats(items: AnyArray, times: int) -> bool:
