@@ -23,6 +23,8 @@ LIMITS = {
     "JSON lines, read into a table / pyarrow": "≤ 2",
     "VW text, thousand lines a second": "≥ 50",
     "VW text, thousand requests of 10 a second": "≥ 50",
+    "DSJSON, the same articles, thousand requests a second": "≥ 20",
+    "DSJSON, new articles, thousand requests a second": "≥ 20",
     "poem --help, s": "≤ 0.7",
     "certificate on a million rows, s": "≤ 2",
     "poem inspect of a million rows, s": "≤ 15",

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 ROWS, NONZEROS, FEATURES, OUTPUTS = 1_000_000, 70, 30_438, 22
 VW_LINES, VW_FEATURES = 200_000, 20
 VW_REQUESTS, VW_ACTIONS, VW_ACTION_FEATURES = 50_000, 10, 5
+REQUESTS, ARTICLES = 30_000, 300
 CHILD = """
 import json, sys, time
 import pyarrow as pa, pyarrow.csv, pyarrow.json, pyarrow.parquet
@@ -48,6 +49,7 @@ def run(rounds: int = 3) -> dict[str, float]:
         figures |= _text(place, rounds)
         figures["VW text, thousand lines a second"] = _vw(place, rounds)
         figures["VW text, thousand requests of 10 a second"] = _vw_blocks(place, rounds)
+        figures |= _dsjson(place, rounds)
     figures["poem --help, s"] = float(np.median([_seconds("--help") for _ in range(rounds + 2)]))
     return figures
 
@@ -157,6 +159,45 @@ def _vw_blocks(place: Path, rounds: int) -> float:
 
 def _features(words: list[int], values: list[float]) -> str:
     return " ".join(f"f{word}:{value}" for word, value in zip(words, values, strict=True))
+
+
+def _dsjson(place: Path, rounds: int) -> dict[str, float]:
+    """Requests of 10 candidates: 20 features of the context, 5 of each action, which repeat or are all different."""
+    rng = np.random.default_rng(3)
+    articles = [_article(rng, i) for i in range(ARTICLES)]
+    figures = {}
+    for what in ("the same articles", "new articles"):
+        path, few = place / "log.dsjson", place / "few.dsjson"
+        lines = [
+            _request(rng, rng.choice(articles, 10, replace=False).tolist())
+            if what == "the same articles"
+            else _request(rng, [_article(rng, int(rng.integers(10**6))) for _ in range(10)])
+            for _ in range(REQUESTS)
+        ]
+        path.write_text("".join(lines))
+        few.write_text("".join(lines[:100]))
+        seconds = [_child("table", path, few)["seconds"] for _ in range(rounds)]
+        figures[f"DSJSON, {what}, thousand requests a second"] = REQUESTS / float(np.median(seconds)) / 1000.0
+    return figures
+
+
+def _article(rng: np.random.Generator, number: int) -> str:
+    return json.dumps({"item": _numbers(rng, "g", 4) | {"id": f"article{number}"}})
+
+
+def _numbers(rng: np.random.Generator, letter: str, count: int) -> dict[str, float]:
+    names = rng.choice(2000, count, replace=False).tolist()
+    return {f"{letter}{name}": value for name, value in zip(names, rng.random(count).round(3).tolist(), strict=True)}
+
+
+def _request(rng: np.random.Generator, articles: list[str]) -> str:
+    chosen = int(rng.integers(10))
+    line = {"_label_cost": -1.0, "_label_probability": 0.19, "_label_Action": chosen + 1, "_labelIndex": chosen}
+    line |= {"o": [{"v": 1.0, "EventId": "13118d9b4c114f8485d9dec417e3aefe", "ActionTaken": False}]}
+    line |= {"Timestamp": "2026-11-16T16:31:29.2460000Z", "Version": "1", "EventId": "13118d9b4c114f8485d9dec417e3aefe"}
+    line |= {"a": [chosen + 1, *(k for k in range(1, 11) if k != chosen + 1)], "p": [0.19, *[0.09] * 9]}
+    context = json.dumps({"user": _numbers(rng, "f", 20)})[:-1] + f', "_multi": [{", ".join(articles)}]' + "}"
+    return json.dumps(line)[:-1] + f', "c": {context}' + "}\n"
 
 
 if __name__ == "__main__":

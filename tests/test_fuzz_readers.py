@@ -48,6 +48,16 @@ LINES = {
     "obd": ",timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0\n"
     "0,2019-11-24 00:00:10.043,79,2,0,0.0125,81ce,0.0\n1,2019-11-24 00:00:11,14,1,1,0.0125,81ce,1.5\n",
 }
+# Other forms of the same formats.
+FORMS = {
+    "candidates": LINES["dsjson"] + '{"_label_cost":-1,"_label_probability":0.5,"_labelIndex":1,"a":[2,1,3],'
+    '"p":[0.5,0.25,0.25],"c":{"user":{"age":3},"_multi":[{"i":{"x":1}},{"_text":"a b","j":[1,2]},{"k":"\\u00e9"}]}}\n',
+    "slots": '{"c":{"user":{"age":3},"_multi":[{"i":{"x":1}},{"i":{"x":2}},{"i":{"x":3}}],"_slots":[{"_id":"s"},'
+    '{"_inc":[0,2],"t":{"y":1}}]},"_outcomes":[{"_label_cost":1,"_id":"s","_a":[1,0,2],"_p":[0.5,0.25,0.25]},'
+    '{"_label_cost":0,"_a":[2,0],"_p":[0.5,0.5]}]}\n',
+    "plain": '{"s":1,"_labelIndex":0,"_label_Cost":1,"_label_Probability":0.5,"_multi":[{"a":"1"},{"b":2}]}\n'
+    '{"s":2,"_labelIndex":0,"_label_Cost":1,"_label_Probability":0.5,"_multi":[{"a":"1"}]}\n',
+}
 SIDE = "output,loss,propensity\nu,0.5,0.25\nv,1,0.5\nu,0,1\n"
 SUFFIX = {"obd": ".csv", "blocks": ".vw", "slots": ".vw"}
 FORMAT = {"blocks": "vw", "slots": "vw"}
@@ -175,6 +185,16 @@ def test_mutated_text(folder, name):
         check_file(
             folder, name, packed, data.draw(st.sampled_from([f".{SUFFIX.get(name, name)}".replace("..", "."), ""]))
         )
+
+    check()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_mutated_forms(folder, form):
+    @seconds(0.03, RATES["dsjson"])
+    @given(mutated(FORMS[form].encode()))
+    def check(content):
+        check_file(folder, "dsjson", content, ".dsjson")
 
     check()
 

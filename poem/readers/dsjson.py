@@ -1,15 +1,28 @@
 """DSJSON, the decision service's log as Vowpal Wabbit reads it: one JSON object per line.
 
-What is followed: the features of the context are what ``c`` has besides its actions (``_multi``) and other keys that
-start with an underscore. A number is a feature of that value, and 0 is none; a string is a category, ``true`` is 1,
-``false`` and ``null`` are nothing; an object is a namespace, known by its own key alone wherever it stands; the numbers
-of an array are features of a namespace with the array's key; ``_text`` is a bag of words; keys that repeat are
-features that repeat. Blanks, colons and bars in categories become underscores. ``_labelIndex`` counts from 0 and
-decides, ``_label_Action`` (from 1) must agree with it. Rewards and activations that found no decision
-(``RewardValue``, ``Observations``, ``ActionTaken``) and lines with ``"_skipLearn": true`` are skipped.
+What is followed: the features of the context are what ``c`` has besides its actions (``_multi``), its slots
+(``_slots``) and other keys that start with an underscore; those of an action or slot likewise. A number is a feature of
+that value, and 0 is none; a string is a category, ``true`` is 1, ``false`` and ``null`` are nothing; an object is a
+namespace, known by its own key alone wherever it stands; the numbers of an array are features of a namespace with the
+array's key; ``_text`` is a bag of words; keys that repeat are features that repeat. Blanks, colons and bars in
+categories become underscores. ``_labelIndex`` counts from 0 and decides, ``_label_Action`` (from 1) must agree with it.
+
+``a`` lists actions from 1 and ``p`` their probabilities. If each line's ``a`` has a 0 and none is as high as the number
+of its actions, ``a`` counts from 0.
+
+``_slots`` with ``_outcomes`` are several decisions: one row per slot. A slot may have the actions that its ``_inc``
+names (from 0), or all, without those that slots before it were filled with. ``_a`` counts from 0, and its first entry
+is what the slot was filled with. The features of the slot join those of the context.
+
+Skipped: rewards and activations that found no decision (``RewardValue``, ``Observations``, ``ActionTaken``), lines and
+outcomes with ``"_skipLearn": true``, deferred actions (``"DeferredAction": true``) if no observation in ``o`` says
+``"ActionTaken": true``, and lines that start with ``[CHECKPOINT``.
 
 ``pdrop``, the chance that a line was not logged, only weighs lines against each other: it must be the same in all lines
 (0 where it is missing), and has no effect then. ``_original_label_cost`` and all other keys are not read.
+
+Vowpal Wabbit's plain JSON is read too, if it has actions: ``_multi`` stands beside ``_labelIndex``, ``_label_Cost`` and
+``_label_Probability``, and all other keys are the context.
 
 What is not followed: where Vowpal Wabbit skips a line that it cannot use, this is an error; lines need not have ``a``;
 and numbers stay doubles.
@@ -17,40 +30,30 @@ and numbers stay doubles.
 Features are named as in :mod:`poem.readers.vw`: ``namespace^feature``, ``namespace^feature^text``, ``namespace^[0]``.
 """
 
-from array import array
-from io import BytesIO
+import hashlib
+import itertools
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from poem.arrays import AnyArray, IntArray
 from poem.errors import ReadError
 from poem.files import content_of
 from poem.readers.columns import Roles
-from poem.readers.dsjson_lines import (
-    FeatureList,
-    LineError,
-    Object,
-    candidates_of,
-    check_encodable,
-    collect_features,
-    context_of,
-    label_of,
-    number_of,
-    outcome_of,
-    parsed_line,
-    sorted_features,
-    time_of,
-)
-from poem.readers.format import Format, Head
+from poem.readers.dsjson_decisions import Decisions, read_decisions
+from poem.readers.dsjson_features import Lists
+from poem.readers.dsjson_ranked import check_sums
+from poem.readers.format import FIXED_ACTIONS, Format, Head
 from poem.readers.lines import with_lines
 
-_OBSERVATIONS = ("RewardValue", "Observations", "ActionTaken")
+_MOST_FEATURES = 2**31 - 1
 
 
 def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.Table:
-    """Read a DSJSON log with a fixed set of actions.
+    """Read a DSJSON log.
 
     Parameters
     ----------
@@ -59,157 +62,127 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
     name : str
         What messages call it.
     actions_vary : bool
-        Accept that the number or the features of the actions differ between lines, and ignore them: an action is
-        known by its index alone. Otherwise this is an error.
+        An action is known by its index alone: that the number or the features of the actions differ between lines is
+        ignored.
 
     Returns
     -------
     pyarrow.Table
         One row for each decision: ``action`` (int64, from 1), ``cost``, ``probability`` (double), ``time`` (string),
-        ``features.name`` (list of dictionary-encoded strings), ``features.value`` (list of doubles), and, where lines
-        have ``a`` and ``p``, ``candidates`` (list of int64) and ``distribution`` (list of double).
+        ``features.name`` (list of dictionary-encoded strings), ``features.value`` (list of doubles).
+
+        If lines have different actions, or slots: ``candidates`` (list of structs with ``features.name`` and
+        ``features.value``), in which ``action`` is a position, and ``distribution`` (list of doubles, one for each
+        candidate) where the probabilities of all are logged. Otherwise actions are classes, and where lines have ``a``
+        and ``p`` these are ``candidates`` (list of int64) and ``distribution``.
     """
-    decisions = _Decisions(actions_vary)
-    for number, line in enumerate(BytesIO(content), start=1):
-        try:
-            decisions.add(line, number)
-        except LineError as problem:
-            raise ReadError(f"{name}, line {number}: {problem}") from None
-        except RecursionError:
-            raise ReadError(
-                f"{name}, line {number}: objects or arrays are nested too deeply. Flatten the context before it is "
-                "logged, or leave the line out."
-            ) from None
-    decisions.check_labels(name)
-    return decisions.table()
+    _check_utf8(content, name)
+    decisions = read_decisions(content, name)
+    codes, names = decisions.names.distinct(name)
+    contexts, actions = (Lists.chained(parts).named(codes) for parts in (decisions.contexts, decisions.candidates))
+    for lists in (contexts, actions):
+        if len(lists.codes) > _MOST_FEATURES:
+            raise ReadError(f"{name} has {len(lists.codes)} features, more than 2^31. Split it, and read the parts.")
+    columns = {
+        "action": pa.array(np.array(decisions.actions, dtype=np.int64)),
+        "cost": pa.array(np.array(decisions.costs, dtype=np.float64)),
+        "probability": pa.array(np.array(decisions.probabilities, dtype=np.float64)),
+        "time": pa.array(decisions.times, pa.string()),
+        **_features(contexts, names),
+    }
+    if decisions.has_slots:
+        counts = np.array(decisions.slots.counts, dtype=np.int64)
+        more = {"candidates": _candidates(counts, actions, names), "distribution": decisions.slots.distribution()}
+    else:
+        more = _choices(decisions, actions, names, name, actions_vary)
+    table = pa.table(columns | {key: column for key, column in more.items() if column is not None})
+    if actions_vary or _is_of_structs(table):
+        return table
+    return table.replace_schema_metadata({FIXED_ACTIONS: _fingerprint(decisions.available[:1], actions, names)})
 
 
-class _Decisions:
-    """The columns of the decisions so far."""
+def _check_utf8(content: bytes, name: str) -> None:
+    if content.isascii():
+        return
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        found, line = content[error.start : error.start + 4], content.count(b"\n", 0, error.start) + 1
+        raise ReadError(f"{name}, line {line}: the bytes {found!r} are not UTF-8. Convert the file to UTF-8.") from None
 
-    def __init__(self, actions_vary: bool) -> None:
-        self.actions_vary = actions_vary
-        self.actions = array("q")
-        self.costs = array("d")
-        self.probabilities = array("d")
-        self.times: list[str | None] = []
-        self.codes: dict[str, int] = {}
-        self.feature_codes = array("i")
-        self.feature_values = array("d")
-        self.stops = array("i", [0])
-        self.candidates: list[list[int] | None] = []
-        self.distributions: list[list[float] | None] = []
-        self.first: tuple[int, list[Object] | None] | None = None
-        self.first_features: list[FeatureList] = []
-        self.drop: tuple[int, float] | None = None
-        self.unlabelled = array("q")
 
-    def add(self, line: bytes, number: int) -> None:
-        """Add what a line says, if it is a decision."""
-        pairs = parsed_line(line)
-        if pairs is None:
-            return
-        event = dict(pairs)
-        if event.get("_skipLearn") is True:
-            return
-        label = label_of(event)
-        if "c" not in event:
-            if not label and "a" not in event and any(key in event for key in _OBSERVATIONS):
-                return
-            raise LineError('there is no context "c". Leave out lines that are not decisions, or check the format.')
-        if not label:
-            self.unlabelled.append(number)
-            return
-        context, actions = context_of(event)
-        self._check_drop(event, number)
-        self._check_actions(actions, number)
-        candidates, distribution = candidates_of(event)
-        action, cost, probability = outcome_of(label, actions, candidates)
-        time = time_of(event)
-        features: FeatureList = []
-        collect_features(context, "", features)
-        for feature, value in features:
-            self.feature_codes.append(self._code(feature))
-            self.feature_values.append(value)
-        self.stops.append(len(self.feature_codes))
-        self.actions.append(action)
-        self.costs.append(cost)
-        self.probabilities.append(probability)
-        self.times.append(time)
-        self.candidates.append(candidates)
-        self.distributions.append(distribution)
+# ---- actions ----------------------------------------------------------------------------------
 
-    def _code(self, feature: str) -> int:
-        code = self.codes.get(feature)
-        if code is None:
-            check_encodable(feature)
-            code = self.codes[feature] = len(self.codes)
-        return code
 
-    def _check_drop(self, event: dict[str, Any], number: int) -> None:
-        drop = number_of("pdrop", event.get("pdrop") or 0)
-        if not 0.0 <= drop < 1.0:
-            raise LineError(f"pdrop is {drop:g}, which is not a probability below 1. Leave such lines out.")
-        if self.drop is None:
-            self.drop = number, drop
-        elif self.drop[1] != drop:
-            raise LineError(
-                f"pdrop is {drop:g}, but {self.drop[1]:g} on line {self.drop[0]}. Lines would have different weights, "
-                "which poem does not know. Read the lines of each pdrop on their own."
-            )
+def _choices(
+    decisions: Decisions, actions: Lists, names: pa.Array, name: str, actions_vary: bool
+) -> dict[str, pa.Array | None]:
+    """Return the columns of what could have been chosen: actions with features, or classes."""
+    lines = np.array(decisions.lines, dtype=np.int64) + 1
+    available = np.array(decisions.available, dtype=np.int64)
+    ranking = decisions.ranked.ranking(np.array(decisions.actions, dtype=np.int64), available, lines, name)
+    if not actions_vary:
+        _check_mixed(available, lines, name)
+        if not _is_fixed_set(actions, available):
+            check_sums(ranking, lines, name)
+            return {"candidates": _candidates(available, actions, names), "distribution": ranking.aligned(available)}
+    if not ranking.present.any():
+        return {}
+    candidates, distribution = ranking.arrays()
+    return {"candidates": candidates, "distribution": distribution}
 
-    def _check_actions(self, actions: list[Object] | None, number: int) -> None:
-        if self.actions_vary:
-            return
-        if self.first is None:
-            self.first = number, actions
-            self.first_features = [sorted_features(action) for action in actions or ()]
-            return
-        first_number, first = self.first
-        if actions == first:
-            return
-        if actions is None or first is None or len(actions) != len(first):
-            counts = [0 if these is None else len(these) for these in (actions, first)]
-            raise LineError(f"there are {counts[0]} actions, and {counts[1]} on line {first_number}. " + _FIXED_SET)
-        for index, (action, known) in enumerate(zip(actions, self.first_features, strict=True)):
-            if sorted_features(action) != known:
-                raise LineError(f"action {index + 1} has other features than on line {first_number}. " + _FIXED_SET)
 
-    def check_labels(self, name: str) -> None:
-        if self.unlabelled:
-            count = len(self.unlabelled)
-            raise ReadError(
-                f"{name}, line {self.unlabelled[0]}: the decision has no label (_labelIndex, _label_cost and "
-                f"_label_probability)"
-                + (f", nor have {count - 1} more. " if count > 1 else ". ")
-                + "Join rewards and decisions first, leave out decisions without a known reward, or mark them with "
-                '"_skipLearn": true.'
-            )
-
-    def table(self) -> pa.Table:
-        offsets = pa.array(np.array(self.stops, dtype=np.int32))
-        names = pa.DictionaryArray.from_arrays(
-            pa.array(np.array(self.feature_codes, dtype=np.int32)), pa.array(list(self.codes), pa.string())
+def _check_mixed(available: IntArray, lines: IntArray, name: str) -> None:
+    for odd in np.flatnonzero((available < 0) != (available[:1] < 0))[:1]:
+        here, there = ("no actions", "some") if available[odd] < 0 else ("actions", "none")
+        raise ReadError(
+            f"{name}, line {lines[odd]}: there are {here} (_multi), and {there} on line {lines[0]}. Log the actions of "
+            "every decision, or pass --actions-vary (actions_vary=True) to identify them by index alone."
         )
-        values = pa.array(np.array(self.feature_values, dtype=np.float64))
-        columns = {
-            "action": pa.array(np.array(self.actions, dtype=np.int64)),
-            "cost": pa.array(np.array(self.costs, dtype=np.float64)),
-            "probability": pa.array(np.array(self.probabilities, dtype=np.float64)),
-            "time": pa.array(self.times, pa.string()),
-            "features.name": pa.ListArray.from_arrays(offsets, names),
-            "features.value": pa.ListArray.from_arrays(offsets, values),
-        }
-        if any(candidates is not None for candidates in self.candidates):
-            columns["candidates"] = pa.array(self.candidates, pa.list_(pa.int64()))
-            columns["distribution"] = pa.array(self.distributions, pa.list_(pa.float64()))
-        return pa.table(columns)
 
 
-_FIXED_SET = (
-    "poem learns over a fixed set of actions. Pass --actions-vary (actions_vary=True) if an index means the same "
-    "action in every line; the features of actions are then ignored."
-)
+def _is_fixed_set(actions: Lists, available: IntArray) -> bool:
+    """Tell whether all lines have the same actions: as many, with the same features, in the same order."""
+    if available.size == 0 or available[0] < 0:
+        return True
+    by_line = np.diff(actions.offsets)
+    if (available != available[0]).any() or not _repeats(by_line, len(available)):
+        return False
+    row = np.repeat(np.arange(len(by_line)), by_line)
+    parts = (actions.codes, actions.values)
+    if all(_repeats(part, len(available)) for part in parts):
+        return True
+    order = np.lexsort((actions.values, actions.codes, row))
+    return all(_repeats(part[order], len(available)) for part in parts)
+
+
+def _is_of_structs(table: pa.Table) -> bool:
+    return "candidates" in table.column_names and pa.types.is_struct(table["candidates"].type.value_type)
+
+
+def _fingerprint(count: Sequence[int], actions: Lists, names: pa.Array) -> bytes:
+    """Return a digest of the features of the first line's actions."""
+    found = []
+    for start, stop in itertools.pairwise(actions.offsets[: max(sum(count), 0) + 1]):
+        labels = names.take(pa.array(actions.codes[start:stop])).to_pylist()
+        found.append(sorted(zip(labels, actions.values[start:stop].tolist(), strict=True)))
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest().encode()
+
+
+def _repeats(items: AnyArray, times: int) -> bool:
+    by_line = items.reshape(times, -1)
+    return bool((by_line == by_line[:1]).all())
+
+
+def _features(lists: Lists, names: pa.Array) -> dict[str, pa.Array]:
+    names, values = lists.arrays(names)
+    return {"features.name": names, "features.value": values}
+
+
+def _candidates(counts: IntArray, actions: Lists, names: pa.Array) -> pa.Array:
+    columns = _features(actions, names)
+    structs = pa.StructArray.from_arrays(list(columns.values()), list(columns))
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32()), structs)
 
 
 # ---- the format -------------------------------------------------------------------------------
@@ -218,11 +191,18 @@ _FIXED_SET = (
 def read_table(path: Path, actions_vary: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
-    return with_lines(read_dsjson(content, path.name, actions_vary=actions_vary), content)
+    table = read_dsjson(content, path.name, actions_vary=actions_vary)
+    return table if _has_slots(content) else with_lines(table, content)
+
+
+def _has_slots(content: bytes) -> bool:
+    # Then a line may be several rows, and a row cannot be named by its line.
+    return b'"_slots"' in content
 
 
 def _looks(head: Head) -> bool:
-    return any(key in head.text for key in ('"_label_cost"', '"_labelIndex"', '"_label_probability"'))
+    keys = ('"_label_cost"', '"_labelIndex"', '"_label_probability"', '"_multi"', '"_outcomes"')
+    return any(key in head.text for key in keys)
 
 
 FORMAT = Format(

@@ -8,7 +8,7 @@ KEY = b"poem.lines"
 def with_lines(table: Table, content: bytes) -> Table:
     """Return a table that remembers how many lines it was read from."""
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    return table.replace_schema_metadata({KEY: str(lines).encode()})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), KEY: str(lines).encode()})
 
 
 def is_by_line(table: Table) -> bool:

@@ -11,7 +11,7 @@ from poem.files import Table, check_text
 from poem.progress import Progress
 from poem.readers.columns import check_names
 from poem.readers.detect import common_format, files_of
-from poem.readers.format import Format
+from poem.readers.format import FIXED_ACTIONS, Format
 from poem.readers.lines import is_by_line
 from poem.readers.notes import KEY
 from poem.readers.raw import Origin, RawLog
@@ -113,6 +113,12 @@ def joined(tables: list[Table], files: list[Path]) -> Table:
 
 def _check_alike(table: Table, name: str, first: Table, first_name: str) -> None:
     check_names(table.column_names, name)
+    actions = [(one.schema.metadata or {}).get(FIXED_ACTIONS) for one in (table, first)]
+    if actions[0] != actions[1]:
+        raise ReadError(
+            f"{name} and {first_name} have different actions, so that an index does not mean the same in both. Put all "
+            "lines into one file, or pass --actions-vary (actions_vary=True) if an index does mean the same action."
+        )
     different = set(table.column_names) ^ set(first.column_names)
     if different:
         raise ReadError(
