@@ -12,7 +12,8 @@ of its actions, ``a`` counts from 0.
 
 ``_slots`` with ``_outcomes`` are several decisions: one row per slot. A slot may have the actions that its ``_inc``
 names (from 0), or all, without those that slots before it were filled with. ``_a`` counts from 0, and its first entry
-is what the slot was filled with. The features of the slot join those of the context.
+is what the slot was filled with. The features of the slot join those of the context, with the one that Vowpal Wabbit
+adds to tell slots apart. Slots of one line are not independent: they have the same ``group``.
 
 Skipped: rewards and activations that found no decision (``RewardValue``, ``Observations``, ``ActionTaken``), lines and
 outcomes with ``"_skipLearn": true``, deferred actions (``"DeferredAction": true``) if no observation in ``o`` says
@@ -83,6 +84,9 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
     for lists in (contexts, actions):
         if len(lists.codes) > _MOST_FEATURES:
             raise ReadError(f"{name} has {len(lists.codes)} features, more than 2^31. Split it, and read the parts.")
+    if decisions.has_slots:
+        told, names = decisions.slots.features(names)
+        contexts = contexts.joined(told)
     columns = {
         "action": pa.array(np.array(decisions.actions, dtype=np.int64)),
         "cost": pa.array(np.array(decisions.costs, dtype=np.float64)),
@@ -93,6 +97,7 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
     if decisions.has_slots:
         counts = np.array(decisions.slots.counts, dtype=np.int64)
         more = {"candidates": _candidates(counts, actions, names), "distribution": decisions.slots.distribution()}
+        more["group"] = pa.array([f"{name}:{line + 1}" for line in decisions.lines], pa.string())
     else:
         more = _choices(decisions, actions, names, name, actions_vary)
     table = pa.table(columns | {key: column for key, column in more.items() if column is not None})

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from poem.readers.dsjson_features import Lists
 from poem.readers.dsjson_lines import (
     LineError,
     Object,
@@ -15,6 +16,7 @@ from poem.readers.dsjson_lines import (
     shown,
 )
 from poem.readers.dsjson_ranked import checked_ranking, listed
+from poem.readers.format import SLOT_NAME
 from poem.readers.propensities import SUM_OFF
 
 Outcome = tuple[int, float, float]
@@ -25,6 +27,8 @@ class Slots:
 
     def __init__(self) -> None:
         self.slots = array("q")
+        self.numbers = array("q")
+        """Which slot of its line each row is, from 0."""
         self.candidates = array("q")
         """The available actions of one row after another."""
         self.counts = array("q")
@@ -47,12 +51,20 @@ class Slots:
                 if outcome.get("_skipLearn") is not True:
                     yield _labelled(outcome, pairs, left.index(chosen) + 1)
                     self.slots.append(first[1] + number)
+                    self.numbers.append(number)
                     self.candidates.extend(first[0] + action for action in left)
                     self.counts.append(len(left))
                     self.distributions.append(distribution)
             except LineError as problem:
                 raise LineError(f"slot {number + 1}: {problem}") from None
             taken.add(chosen)
+
+    def features(self, names: pa.Array) -> tuple[Lists, pa.Array]:
+        """Return the feature that tells slots apart, of each row, and the names with these."""
+        number = np.array(self.numbers, dtype=np.int64)
+        own = pa.array([SLOT_NAME.format(slot) for slot in range(int(number.max(initial=-1)) + 1)], pa.string())
+        every = pa.concat_arrays([names, own])
+        return Lists(np.arange(len(number) + 1), len(names) + number, np.ones(len(number))), every
 
     def distribution(self) -> pa.Array | None:
         """Return the probabilities of each row's candidates, where they are known."""

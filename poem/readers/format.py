@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 HEAD = 1 << 16
 NO_ROLES = Roles()
 MARK = b"\xef\xbb\xbf"
+SLOT_NAME = "_ccb_slot_index^index{}"  # what Vowpal Wabbit calls the feature that tells slots apart
 FIXED_ACTIONS = b"poem.fixed_actions"  # a note in tables of one file: what its actions are, if they are known by index
 
 

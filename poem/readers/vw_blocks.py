@@ -11,6 +11,7 @@ import pyarrow as pa
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import Threads, count_threads, exact_kernel
 from poem.errors import ReadError
+from poem.readers.format import SLOT_NAME
 from poem.readers.vw_block_lines import ACTION, BREAK, scan_lines
 from poem.readers.vw_columns import (
     LARGEST_LIST,
@@ -29,7 +30,6 @@ from poem.readers.vw_words import NEWLINE
 
 _PIECE = 1 << 22  # bytes that are read at a time
 _FEATURE_STOP, _PLACE = 3, 3  # of a span: where the features of its line stop; of a late number: which feature it is
-_SLOT_NAME = "_ccb_slot_index^index{}"  # what Vowpal Wabbit calls it
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _slot_features(lines: _Lines, facts: IntArray) -> _Features:
     _check_size(total, lines.name)
     codes, values = np.empty(total, dtype=np.int32), np.empty(total)
     _join(facts, context.codes, context.values, len(context.names), codes, values)
-    slots = pa.array([_SLOT_NAME.format(slot) for slot in range(int(number.max(initial=-1)) + 1)], pa.string())
+    slots = pa.array([SLOT_NAME.format(slot) for slot in range(int(number.max(initial=-1)) + 1)], pa.string())
     return _Features(pa.concat_arrays([context.names, slots]), codes, values, stops)
 
 
