@@ -89,12 +89,12 @@ class Logged:
         chosen = requests.starts[:-1] + self.position[rows]
         return Logged(requests, chosen, self.reward[rows], self.propensity[rows], group)
 
-    def log(self) -> poem.BanditLog:
+    def log(self, **options: object) -> poem.BanditLog:
         """Return the log as poem takes it."""
         there = self.requests
         y, labels = (there.row[self.chosen], range(there.Z.shape[0])) if there.catalogue else (self.position, None)
         columns = {"reward": self.reward, "propensity": self.propensity, "group": self.group, "labels": labels}
-        return poem.BanditLog(there.X, y, **columns, **there.given())
+        return poem.BanditLog(there.X, y, **columns, **there.given(), **options)
 
 
 def _ranges(starts: Array, wanted: Array) -> tuple[Array, Array]:
