@@ -60,7 +60,8 @@ class Requests:
     def given(self) -> dict[str, object]:
         """Return what poem is told about the candidates, in the log and in requests."""
         if self.catalogue:
-            return {"available": np.split(self.row, self.starts[1:-1]), "actions": self.Z}
+            ids = range(self.Z.shape[0])
+            return {"available": np.split(self.row, self.starts[1:-1]), "actions": poem.Catalogue(ids, self.Z)}
         return {"available": np.diff(self.starts), "actions": self.Z[self.row]}
 
 
@@ -92,8 +93,8 @@ class Logged:
     def log(self, **options: object) -> poem.BanditLog:
         """Return the log as poem takes it."""
         there = self.requests
-        y, labels = (there.row[self.chosen], range(there.Z.shape[0])) if there.catalogue else (self.position, None)
-        columns = {"reward": self.reward, "propensity": self.propensity, "group": self.group, "labels": labels}
+        y = there.row[self.chosen] if there.catalogue else self.position
+        columns = {"reward": self.reward, "propensity": self.propensity, "group": self.group}
         return poem.BanditLog(there.X, y, **columns, **there.given(), **options)
 
 

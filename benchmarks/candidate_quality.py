@@ -175,7 +175,7 @@ def by_poem(method: str, logged: Logged, test: Requests, judge: Judge, logger: t
     row = {"method": method, "seconds": time.perf_counter() - begin, "detail": f"{fit.origin}: {fit.chosen.learner}"}
     if fit.policy is None:
         return row | dict(zip(("reward", "expected", "stderr"), logger, strict=True))
-    probability = fit.policy.probabilities(test.X, **test.given())
+    probability = fit.policy.marginals(test.X, **test.given())
     expected, error = judge(probability)
     return row | {"reward": judge(greedy(test, probability))[0], "expected": expected, "stderr": error}
 
