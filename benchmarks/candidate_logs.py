@@ -73,7 +73,7 @@ class Logged:
     chosen: Array
     reward: Array
     propensity: Array
-    group: Array | None = None  # rows that belong together
+    group: Array | None = None  # rows of the same request, shown again
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -91,10 +91,13 @@ class Logged:
         return Logged(requests, chosen, self.reward[rows], self.propensity[rows], group)
 
     def log(self, **options: object) -> poem.BanditLog:
-        """Return the log as poem takes it."""
-        there = self.requests
+        """Return the log as poem takes it; rows of a group have the same request, which is stored once."""
+        there, context = self.requests, None
         y = there.row[self.chosen] if there.catalogue else self.position
-        columns = {"reward": self.reward, "propensity": self.propensity, "group": self.group}
+        if self.group is not None:
+            _, first, context = np.unique(self.group, return_index=True, return_inverse=True)
+            there = there.take(first)
+        columns = {"reward": self.reward, "propensity": self.propensity, "context": context}
         return poem.BanditLog(there.X, y, **columns, **there.given(), **options)
 
 

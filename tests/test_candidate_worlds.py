@@ -145,3 +145,21 @@ def test_a_default_fit_finds_a_better_policy(kind, share):
     logged = (WORLD.logging * WORLD.mean).sum(axis=1).mean()
     best = np.where(WORLD.mask, WORLD.mean, 0.0).max(axis=1).mean()
     assert WORLD.mean[every, chosen].mean() > logged + share * (best - logged)
+
+
+def test_contexts_need_no_features():
+    rng = np.random.default_rng(9)
+    sizes = rng.integers(2, 6, 1_500)
+    Z = rng.normal(size=(sizes.sum(), 2))
+    starts = np.append(0, sizes.cumsum())
+    y = rng.integers(0, sizes)
+    reward = (rng.random(len(sizes)) < special.expit(2.0 * Z[starts[:-1] + y, 0])).astype(float)
+    log = poem.BanditLog(
+        np.empty((len(sizes), 0)), y, reward=reward, propensity=1.0 / sizes, available=sizes, actions=Z
+    )
+    fit = poem.fit(log)
+    assert fit.certified
+    chosen = fit.policy.predict(
+        np.empty((2, 0)), available=np.array([3, 2]), actions=np.array([[0, 1], [1, 0], [-1, 0], [0, 0], [2, 0]])
+    )
+    np.testing.assert_array_equal(chosen, [1, 1])
