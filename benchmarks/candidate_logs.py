@@ -73,7 +73,8 @@ class Logged:
     chosen: Array
     reward: Array
     propensity: Array
-    group: Array | None = None  # rows of the same request, shown again
+    same: Array | None = None  # rows with the same number have the same request
+    independent: bool = False  # even where requests are the same
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -86,18 +87,19 @@ class Logged:
     def take(self, rows: Array) -> "Logged":
         """Return some of the rows."""
         requests = self.requests.take(rows)
-        group = None if self.group is None else self.group[rows]
+        same = None if self.same is None else self.same[rows]
         chosen = requests.starts[:-1] + self.position[rows]
-        return Logged(requests, chosen, self.reward[rows], self.propensity[rows], group)
+        return Logged(requests, chosen, self.reward[rows], self.propensity[rows], same, self.independent)
 
     def log(self, **options: object) -> poem.BanditLog:
-        """Return the log as poem takes it; rows of a group have the same request, which is stored once."""
+        """Return the log as poem takes it; the same request is stored once."""
         there, context = self.requests, None
         y = there.row[self.chosen] if there.catalogue else self.position
-        if self.group is not None:
-            _, first, context = np.unique(self.group, return_index=True, return_inverse=True)
+        if self.same is not None:
+            _, first, context = np.unique(self.same, return_index=True, return_inverse=True)
             there = there.take(first)
-        columns = {"reward": self.reward, "propensity": self.propensity, "context": context}
+        group = np.arange(len(self)) if self.independent else None
+        columns = {"reward": self.reward, "propensity": self.propensity, "context": context, "group": group}
         return poem.BanditLog(there.X, y, **columns, **there.given(), **options)
 
 
@@ -108,12 +110,12 @@ def _ranges(starts: Array, wanted: Array) -> tuple[Array, Array]:
     return new, np.repeat(starts[wanted] - new[:-1], sizes) + np.arange(new[-1])
 
 
-def draw(requests: Requests, probability: Array, rng: np.random.Generator, group: Array | None = None) -> Logged:
+def draw(requests: Requests, probability: Array, rng: np.random.Generator, same: Array | None = None) -> Logged:
     """Choose one candidate per request, and draw its reward, 0 or 1."""
     key = np.log(rng.random(len(probability))) / probability  # the largest of U^(1/p) is a draw from p
     chosen = requests.best(key)
     reward = (rng.random(len(chosen)) < requests.value[chosen]).astype(float)
-    return Logged(requests, chosen, reward, probability[chosen], group)
+    return Logged(requests, chosen, reward, probability[chosen], same)
 
 
 # ---- learning to rank ------------------------------------------------------------------------------------------------
@@ -226,7 +228,8 @@ def open_bandit(archive: Path, campaign: str, seed: int) -> tuple[Logged, Logged
     n, size = len(both), len(items)
     requests = Requests(X, Z, size * np.arange(n + 1), np.tile(np.arange(size), n))
     chosen = requests.starts[:-1] + both["item_id"].to_numpy()
-    every = Logged(requests, chosen, both["click"].to_numpy(float), both["propensity_score"].to_numpy())
+    same = both.groupby(columns).ngroup().to_numpy()
+    every = Logged(requests, chosen, both["click"].to_numpy(float), both["propensity_score"].to_numpy(), same, True)
     rng, first = np.random.default_rng([seed, 16, 2]), len(frames[0])
     part = np.sort(rng.permutation(first)[: round(TRAINED * first)])
     return every.take(part), every.take(np.arange(first, n))

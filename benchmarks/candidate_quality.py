@@ -120,8 +120,8 @@ class VowpalWabbit:
 
 
 def parts(log: Logged) -> tuple[Logged, Logged]:
-    """Split off the last fifth of the rows, or of the groups."""
-    unit = np.arange(len(log)) if log.group is None else log.group
+    """Split off the last fifth of the rows, or of the queries."""
+    unit = np.arange(len(log)) if log.same is None or log.independent else log.same
     late = unit >= (1.0 - 1.0 / HELD_OUT) * (unit.max() + 1)
     return log.take(np.flatnonzero(~late)), log.take(np.flatnonzero(late))
 
