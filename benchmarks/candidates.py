@@ -146,13 +146,8 @@ def resident(key):
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key))
 
 requests, jobs, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-rules = {
-    "default": {},
-    "LBFGS": {"optimizer": poem.LBFGS(max_iterations=25)},
-    "AdaGrad": {"optimizer": poem.AdaGrad(max_batches=200, min_epochs=1)},
-}[kind]
-if rules:
-    rules |= {"loss_bounds": (-1, 0), "selection": poem.Selection(guard=False)}
+optimizers = {"LBFGS": poem.LBFGS(max_iterations=25), "AdaGrad": poem.AdaGrad(max_batches=200, min_epochs=1)}
+rules = {"optimizer": optimizers[kind], "loss_bounds": (0, 1), "selection": poem.Selection(guard=False)}
 poem.fit(logged(np.full(400, 3)).log(), n_jobs=jobs, **rules)  # kernels are loaded before the count begins
 before = resident("VmRSS")
 log = logged(np.full(requests, 10)).log()
