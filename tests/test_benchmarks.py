@@ -1,4 +1,4 @@
-"""Benchmarks: label sets of one's own are written, found, read back or refused; worlds of candidates are what they say."""
+"""Benchmarks: label sets are written, found, read back or refused; worlds of candidates are what they say."""
 
 import bz2
 
