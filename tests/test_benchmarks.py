@@ -1,4 +1,4 @@
-"""Label sets of one's own for the benchmarks: written, found and read back, and refused before anything is run."""
+"""Benchmarks: label sets are written, found, read back or refused; worlds of candidates are what they say."""
 
 import bz2
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import best_policy, other_sets, radii
+from benchmarks import best_policy, candidate_logs, candidate_quality, other_sets, radii
 
 
 @pytest.fixture
@@ -103,3 +103,42 @@ def test_radii_need_sets(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         radii.main()
     assert "there is no *.csv.bz2 in" in capsys.readouterr().err
+
+
+# ---- candidates -----------------------------------------------------------------------------------
+
+
+def test_articles_are_logged_as_often_as_the_propensities_say():
+    log, test, logger = candidate_logs.articles(0, rows=400, tests=50)
+    assert not set(np.unique(log.requests.row)) >= set(np.unique(test.row))  # some are new
+    np.testing.assert_allclose(np.add.reduceat(logger, test.starts[:-1]), 1.0, rtol=1e-12)
+    requests = log.requests.take(np.zeros(20_000, dtype=int))
+    probability = requests.softmax(np.arange(len(requests.row)) % requests.starts[1] / 3.0)
+    drawn = candidate_logs.draw(requests, probability, np.random.default_rng(1))
+    expected = probability[: requests.starts[1]]
+    share = np.bincount(drawn.position, minlength=len(expected)) / len(drawn)
+    assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected.max() / len(drawn))
+    np.testing.assert_array_equal(drawn.propensity, expected[drawn.position])
+
+
+def test_rows_of_a_log_are_taken_with_their_candidates():
+    log, _, _ = candidate_logs.articles(0, rows=60, tests=1)
+    few = log.take(np.array([7, 3]))
+    first = slice(*log.requests.starts[7:9])
+    np.testing.assert_array_equal(few.requests.row[: few.requests.starts[1]], log.requests.row[first])
+    np.testing.assert_array_equal(few.requests.row[few.chosen], log.requests.row[log.chosen[[7, 3]]])
+    assert (log.log().y == log.requests.row[log.chosen]).all()
+    text = "".join(candidate_logs.lines(few.requests, few))
+    assert text.count("shared |s x0:") == 2
+    assert text.count("|a z") == len(few.requests.row)
+    assert f"0:{-few.reward[0]:g}:{few.propensity[0]:.9g} |a z" in text
+
+
+def test_vowpal_wabbit_is_judged_on_known_rewards():
+    log, test, _ = candidate_logs.articles(0, rows=300, tests=100)
+    judge = candidate_quality.truth(test)
+    rows = list(candidate_quality.vowpal_wabbit(log, test, judge))
+    assert len(rows) == 3 * 4 * 2 + 1
+    best = judge(candidate_quality.greedy(test, test.value))[0]
+    assert all(0.0 < row["reward"] <= best for row in rows)
+    assert rows[-1]["held_out"] == max(row["held_out"] for row in rows)

@@ -93,7 +93,7 @@ def _is_sorted(log: BanditLog, seed: int) -> bool:
     """Tell whether contexts change along the rows of a log (an analysis of variance in a few directions)."""
     seen, first = np.unique(log.context, return_index=True)
     contexts = seen[np.argsort(first)]
-    if len(contexts) < 3 * BLOCKS:
+    if len(contexts) < 3 * BLOCKS or log.n_features == 0:
         return False
     rng = np.random.default_rng([seed, 9])
     width = log.n_features
