@@ -21,6 +21,10 @@ def described(log: "BanditLog") -> tuple[str, list[tuple[str, str]]]:
         (log.outcome, _outcome(log)),
         ("propensity", _propensities(log)),
     ]
+    if log.available is not None:
+        counts = log.available.counts()
+        few, many = int(counts.min()), int(counts.max())
+        facts.insert(1, ("available", f"{counts.mean():.1f} actions per context on average, from {few:,} to {many:,}"))
     if log.group is not None:
         facts.append(("group", f"{len(np.unique(log.group)):,} groups"))
     if log.logger is not None:

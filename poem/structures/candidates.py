@@ -69,7 +69,8 @@ class Candidates(Classes):
         return slice(None)
 
     def describe(self) -> str:
-        return f"one of the candidates of each context ({self.n_actions:,} actions, {self.n_features:,} features each)"
+        known = f"{self.n_actions:,} actions with {self.n_features:,} features each" if self.n_actions else "any actions"
+        return f"one of the available actions ({known})"
 
     @property
     def n_outputs(self) -> int:
