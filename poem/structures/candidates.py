@@ -69,8 +69,7 @@ class Candidates(Classes):
         return slice(None)
 
     def describe(self) -> str:
-        known = f"{self.n_actions:,} actions with {self.n_features:,} features each" if self.n_actions else "any actions"
-        return f"one of the available actions ({known})"
+        return f"one of the available actions, each described by {self.n_features:,} features"
 
     @property
     def n_outputs(self) -> int:
