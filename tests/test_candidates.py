@@ -171,6 +171,7 @@ def test_only_the_products_that_occur_give_the_same_fit(monkeypatch):
     fits = []
     for fewer in (0, 10**9):
         monkeypatch.setattr(touched, "FEWER", fewer)
+        monkeypatch.setattr(touched, "FEWER_IN_BATCHES", fewer)
         fits.append(
             [
                 poem.fit(log, optimizer=optimizer, **options).policy.weights

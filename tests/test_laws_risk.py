@@ -37,6 +37,7 @@ def products_that_occur(request, monkeypatch):
     """Of the kind "touched", only the columns of xᵀW are computed that some candidate needs."""
     if "kind" in request.fixturenames and request.getfixturevalue("kind") == "touched":
         monkeypatch.setattr(touched, "FEWER", 0)
+        monkeypatch.setattr(touched, "FEWER_IN_BATCHES", 0)
 
 
 every_kind = pytest.mark.parametrize("kind", KINDS)

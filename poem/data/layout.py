@@ -211,6 +211,6 @@ def offered_design(
     k = structure.n_scores
     pointers, columns, values, row = available.features_or_identity(k)
     z = (pointers, columns, values, k)
-    if touches_few(available.starts, row, z, k):
+    if touches_few(available.starts, row, z, k, for_batches):
         return TouchedDesign(design_of(X, intercept, rows), available.starts, row, z)
     return OfferedDesign(design_of(X, intercept, rows, for_batches), available.starts, row, z)
