@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.compute import exp_down, kernel
+from poem.compute import exp_down, inlined, kernel
 from poem.structures.space import Space
 
 
@@ -57,13 +57,14 @@ class Offered(Space):
         return out
 
     def expected(self, scores: FloatArray, values: FloatArray) -> FloatArray:
-        return self.mean(self.marginals(scores), values)
+        out = np.empty(len(self.borders) - 1)
+        _expected(scores, self.borders, values, out)
+        return out
 
     def pull_back_expected(self, scores: FloatArray, values: FloatArray, coef: FloatArray) -> FloatArray:
-        probabilities = self.marginals(scores)
-        off = values - self._each(self.mean(probabilities, values))
-        slopes: FloatArray = self._each(coef) * probabilities * off
-        return slopes
+        out = np.empty(len(scores))
+        _pull_back_expected(scores, self.borders, values, coef, out)
+        return out
 
     def variation(self, scores: FloatArray) -> float:
         """Return the mean total variation from the uniform choice among the candidates."""
@@ -93,15 +94,32 @@ class Offered(Space):
         return np.asarray(np.repeat(by_context, np.diff(self.borders)))
 
 
+@inlined
+def _fill_unscaled(scores: FloatArray, borders: IntArray, out: FloatArray) -> None:
+    """Fill e^(s − the highest of its context); exponentials are taken in one long loop, which can be vectorised."""
+    for c in range(borders.shape[0] - 1):
+        own, below = scores[borders[c] : borders[c + 1]], out[borders[c] : borders[c + 1]]
+        highest = own[0]
+        for a in range(1, own.shape[0]):
+            highest = max(highest, own[a])
+        for a in range(own.shape[0]):
+            below[a] = own[a] - highest
+    for a in range(out.shape[0]):
+        out[a] = exp_down(out[a])
+
+
 @kernel
 def _log_prob(scores: FloatArray, borders: IntArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
+    unscaled = np.empty(scores.shape[0])
+    _fill_unscaled(scores, borders, unscaled)
     for c in range(borders.shape[0] - 1):
         if starts[c] == starts[c + 1]:
             continue
         own = scores[borders[c] : borders[c + 1]]
-        highest, total = own.max(), 0.0
+        highest, total = own[0], 0.0
         for a in range(own.shape[0]):
-            total += exp_down(own[a] - highest)
+            highest = max(highest, own[a])
+            total += unscaled[borders[c] + a]
         log_total = np.log(total)
         for i in range(starts[c], starts[c + 1]):
             out[i] = (own[y[i]] - highest) - log_total
@@ -111,35 +129,57 @@ def _log_prob(scores: FloatArray, borders: IntArray, y: AnyArray, starts: IntArr
 def _pull_back(
     scores: FloatArray, borders: IntArray, y: AnyArray, starts: IntArray, coef: FloatArray, out: FloatArray
 ) -> None:
+    _fill_unscaled(scores, borders, out)
     for c in range(borders.shape[0] - 1):
-        own, slopes = scores[borders[c] : borders[c + 1]], out[borders[c] : borders[c + 1]]
-        coefficients = 0.0
+        slopes = out[borders[c] : borders[c + 1]]
+        coefficients, total = 0.0, 0.0
         for i in range(starts[c], starts[c + 1]):
             coefficients += coef[i]
-        if coefficients == 0.0:
-            slopes[:] = 0.0
-        else:
-            highest, total = own.max(), 0.0
-            for a in range(own.shape[0]):
-                slopes[a] = exp_down(own[a] - highest)
-                total += slopes[a]
-            scale = -coefficients / total
-            for a in range(own.shape[0]):
-                slopes[a] *= scale
+        for a in range(slopes.shape[0]):
+            total += slopes[a]
+        scale = -coefficients / total
+        for a in range(slopes.shape[0]):
+            slopes[a] *= scale
         for i in range(starts[c], starts[c + 1]):
             slopes[y[i]] += coef[i]
 
 
 @kernel
 def _marginals(scores: FloatArray, borders: IntArray, out: FloatArray) -> None:
+    _fill_unscaled(scores, borders, out)
     for c in range(borders.shape[0] - 1):
-        own, shares = scores[borders[c] : borders[c + 1]], out[borders[c] : borders[c + 1]]
-        highest, total = own.max(), 0.0
-        for a in range(own.shape[0]):
-            shares[a] = np.exp(own[a] - highest)
+        shares, total = out[borders[c] : borders[c + 1]], 0.0
+        for a in range(shares.shape[0]):
             total += shares[a]
-        for a in range(own.shape[0]):
+        for a in range(shares.shape[0]):
             shares[a] /= total
+
+
+@kernel
+def _expected(scores: FloatArray, borders: IntArray, values: FloatArray, out: FloatArray) -> None:
+    unscaled = np.empty(scores.shape[0])
+    _fill_unscaled(scores, borders, unscaled)
+    for c in range(out.shape[0]):
+        total, weighted = 0.0, 0.0
+        for a in range(borders[c], borders[c + 1]):
+            total += unscaled[a]
+            weighted += unscaled[a] * values[a]
+        out[c] = weighted / total
+
+
+@kernel
+def _pull_back_expected(
+    scores: FloatArray, borders: IntArray, values: FloatArray, coef: FloatArray, out: FloatArray
+) -> None:
+    _fill_unscaled(scores, borders, out)
+    for c in range(borders.shape[0] - 1):
+        total, weighted = 0.0, 0.0
+        for a in range(borders[c], borders[c + 1]):
+            total += out[a]
+            weighted += out[a] * values[a]
+        mean, scale = weighted / total, coef[c] / total
+        for a in range(borders[c], borders[c + 1]):
+            out[a] *= scale * (values[a] - mean)
 
 
 @kernel
