@@ -9,13 +9,16 @@ from poem.policies.other_features import on_log, same_reading
 from poem.policies.policy import Policy, constant_policy, policy_for, uniform_policy
 from poem.policies.provenance import made_log, was_trained_on, without_floor
 from poem.policies.reading import (
+    action_recipe_of,
     check_recipe,
+    choices_for,
     columns_of,
     contexts_for,
     log_for,
     read_log_for,
     recipe_of,
     shortened,
+    with_action_id,
     with_columns,
 )
 from poem.policies.record import Record, TraceRecord
@@ -27,7 +30,9 @@ __all__ = [
     "Policy",
     "Record",
     "TraceRecord",
+    "action_recipe_of",
     "check_recipe",
+    "choices_for",
     "columns_of",
     "constant_policy",
     "contexts_for",
@@ -49,6 +54,7 @@ __all__ = [
     "supervised",
     "uniform_policy",
     "was_trained_on",
+    "with_action_id",
     "with_columns",
     "with_floor",
     "without_floor",

@@ -13,7 +13,7 @@ from poem.readers.columns import check_names
 from poem.readers.detect import common_format, files_of
 from poem.readers.format import FIXED_ACTIONS, Format
 from poem.readers.lines import is_by_line
-from poem.readers.notes import KEY
+from poem.readers.notes import ACTIONS_KEY, KEY
 from poem.readers.raw import Origin, RawLog
 from poem.readers.registry import all_formats, format_named
 
@@ -125,7 +125,7 @@ def _check_alike(table: Table, name: str, first: Table, first_name: str) -> None
             f"{name} and {first_name} have different columns: {sorted(different)[0]!r} is in one of them only. Write "
             "them alike."
         )
-    notes = [(one.schema.metadata or {}).get(KEY) for one in (table, first)]
+    notes = [[(one.schema.metadata or {}).get(key) for key in (KEY, ACTIONS_KEY)] for one in (table, first)]
     if notes[0] != notes[1]:
         raise ReadError(
             f"{name} and {first_name} were written by poem with other labels, features or columns. Read them one by "

@@ -13,6 +13,7 @@ from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, ReadError
 from poem.files import Table, as_table, check_text, plain_table, shown
+from poem.readers.catalogue import with_catalogue
 from poem.readers.checked import log_of
 from poem.readers.columns import Columns, Roles, assign
 from poem.readers.detect import suffix_format, written_suffixes
@@ -42,6 +43,8 @@ def read_log(
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     actions_vary: bool = False,
+    actions: Any = None,
+    identity: bool = False,
     progress: bool = False,
 ) -> BanditLog:
     """Read a log from a file, a folder of part files, or a data frame.
@@ -76,6 +79,11 @@ def read_log(
     actions_vary : bool
         Of a DSJSON file: the number or the features of its actions differ between lines, and an action is known by its
         index alone.
+    actions : path or data frame, optional
+        A catalogue: one row per action, with its id (``"id"``, or as ``columns`` say) and columns that describe it.
+        Without a column of candidates all of its actions are available in each row.
+    identity : bool
+        Give each action a feature of its own besides those that describe it.
     progress : bool
         Show which part file is being read.
 
@@ -97,6 +105,8 @@ def read_log(
         side=side,
         delimiter=delimiter,
         actions_vary=actions_vary,
+        actions=actions,
+        identity=identity,
         recipe=recipe,
         progress=progress,
     )
@@ -112,6 +122,8 @@ def read_raw(
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     actions_vary: bool = False,
+    actions: Any = None,
+    identity: bool = False,
     defaults: Roles | None = None,
     recipe: Features | None = None,
     sides: bool = True,
@@ -139,7 +151,19 @@ def read_raw(
     raw = with_notes(replace(raw, table=plain_table(raw.table)))
     present = tuple(pattern for pattern in ignored if _matches(pattern, raw.table))
     raw = raw if structure is None else replace(raw, structure=structure)
+    raw = _with_actions(raw, columns.action_id, actions, identity)
     return _with_own_contexts(_with_roles(raw, columns, present, defaults))
+
+
+def _with_actions(raw: RawLog, action_id: str | None, catalogue: Any, identity: bool) -> RawLog:
+    """Return a log with what the user says of actions, besides what the file says."""
+    if action_id is None and catalogue is None and not identity:
+        return raw
+    if raw.about.encoded:
+        raise InputError(f"{raw.origin.name} holds features of actions already. Leave actions= and identity= out.")
+    known = raw.actions
+    known = replace(known, id=action_id or known.id, identity=identity or known.identity)
+    return replace(raw, actions=known if catalogue is None else with_catalogue(known, catalogue))
 
 
 def _with_roles(raw: RawLog, columns: Columns, ignored: tuple[str, ...], defaults: Roles | None) -> RawLog:
