@@ -6,22 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poem.commands.arguments import (
-    add_columns,
     add_command,
     add_common,
     add_loss_bounds,
     add_seed,
-    encoding_of,
-    estimated,
-    log_for,
     loss_bounds_of,
-    read_raw_log,
     remark,
     share,
     show,
     working,
     writable,
 )
+from poem.commands.reading import add_columns, encoding_of, estimated, log_for, read_raw_log
 from poem.commands.typed import as_typed
 from poem.learning import LEARNERS
 

@@ -52,7 +52,8 @@ def on_log(other: Policy | FlooredPolicy, raw: RawLog, log: BanditLog, *, name: 
     """
     if log.available is not None:
         own = log_for(other, raw, missing=True, name=name)
-        return other.marginals_of(own)  # of the same candidates in the same order
+        # Of the same candidates in the same order; all classes are available to a policy that knows no others.
+        return _Classifier(other, own.X) if own.available is None else other.marginals_of(own)
     if not log.structure.lists_outputs:
         return _Chooser(other, log_for(other, raw, missing=True, name=name))
     own = log_of(raw, features=recipe_of(other), labels=log.labels, missing=True)

@@ -21,6 +21,7 @@ from poem.readers import (
     choices_by_row,
     contexts_by_row,
     log_of,
+    read_contexts,
     read_raw,
     roles_from,
 )
@@ -80,6 +81,24 @@ def log_for(
     return log
 
 
+def read_contexts_for(
+    policy: Policy | FlooredPolicy, source: Any, columns: Columns | None = None, **reading: Any
+) -> RawLog:
+    """Read contexts to decide on, and what is available in them, the way the policy's own log was read.
+
+    Parameters
+    ----------
+    policy : Policy, with or without a floor
+    source : path or data frame
+    columns : Columns, optional
+        The columns of candidates and ids, where they differ from what the policy remembers.
+    **reading
+        ``format``, ``delimiter``, ``actions`` and ``progress``, as of :func:`poem.read_log`.
+    """
+    asked = with_action_id(policy, columns or Columns())
+    return read_contexts(source, asked, defaults=columns_of(policy), recipe=policy.features, **reading)
+
+
 def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Matrix:
     """Return the features of each row, by the policy's recipe or by what the file says of itself; (rows, d)."""
     if raw.table.num_rows == 0:
@@ -97,9 +116,16 @@ def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "th
 
 def choices_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Choices | None:
     """Return what can be chosen in each row, as the policy sees it; None if the table does not say."""
-    if raw.has_candidates and raw.about.encoded:
-        check_recipe(policy, raw.actions.recipe, raw.origin.name, name, of_actions=True)
-    return choices_by_row(raw, policy.structure, policy.labels, action_recipe_of(policy))
+    if not policy.structure.one_each:
+        return None
+    found = choices_by_row(raw, policy.structure, policy.labels, action_recipe_of(policy))
+    if found is not None:
+        check_recipe(policy, found.recipe, raw.origin.name, name, of_actions=True)
+    if found is not None and found.structure not in (None, policy.structure):
+        raise MismatchError(
+            f"{raw.origin.name} holds {found.structure.describe()}; {name} was made for {policy.structure.describe()}."
+        )
+    return found
 
 
 def action_recipe_of(policy: Policy | FlooredPolicy) -> Features | None:

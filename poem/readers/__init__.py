@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from poem.readers.columns import INDEXES, Columns, Roles
     from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
-    from poem.readers.native_candidates import labels_column
+    from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
     from poem.readers.offered import Choices
     from poem.readers.outputs import coded_outputs
@@ -40,6 +40,7 @@ __all__ = [
     "read_log",
     "read_raw",
     "roles_from",
+    "row_lists",
     "suffix_format",
     "times_of",
     "write_log",
@@ -52,7 +53,7 @@ _MODULES = {
     "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
-    "native_candidates": ("labels_column",),
+    "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
     "offered": ("Choices",),
     "outputs": ("coded_outputs",),

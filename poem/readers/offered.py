@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from poem.arrays import AnyArray, IntArray
 from poem.compute import Matrix
-from poem.data import Catalogue
+from poem.data import Catalogue, Offers
 from poem.data.features import Encoding, Features
 from poem.errors import LogError, ReadError
 from poem.files import Table, is_list, with_codes
@@ -72,6 +72,11 @@ class Choices:
             "identity": self.identity,
             "action_features": self.recipe,
         }
+
+    def whole(self) -> Available:
+        """Return candidates with their features, which must fit the structure."""
+        offers = Offers(self.available, self.actions, self.identity, self.structure)
+        return offers.read(self.labels, self.available.n_contexts)[0]
 
     @property
     def is_everything(self) -> bool:

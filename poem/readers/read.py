@@ -226,14 +226,27 @@ def _matches(pattern: str, table: Table) -> bool:
 
 def read_contexts(
     source: Any,
+    columns: Columns = BY_NAME,
     *,
     format: str | None = None,
     delimiter: str | None = None,
+    actions: Any = None,
+    defaults: Roles | None = None,
     recipe: Features | None = None,
     progress: bool = False,
 ) -> RawLog:
     """Read a table of contexts to decide on, by the recipe of a policy; it need not hold anything else."""
-    return read_raw(source, format=format, delimiter=delimiter, recipe=recipe, sides=False, progress=progress)
+    return read_raw(
+        source,
+        columns,
+        format=format,
+        delimiter=delimiter,
+        actions=actions,
+        defaults=defaults,
+        recipe=recipe,
+        sides=False,
+        progress=progress,
+    )
 
 
 def write_log(log: BanditLog | RawLog, path: str | os.PathLike[str]) -> Path:
