@@ -134,7 +134,7 @@ def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | 
 
 def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | None" = None) -> "RawLog":
     """Read the log that a command was given; a policy knows the columns of its own log."""
-    from poem.policies import columns_of, with_action_id
+    from poem.policies import how_to_read, with_action_id
     from poem.readers import read_raw
 
     columns = named_columns(options)
@@ -148,8 +148,7 @@ def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | 
         actions_vary=options.actions_vary,
         actions=options.actions,
         identity=options.identity,
-        defaults=None if policy is None else columns_of(policy),
-        recipe=None if policy is None else policy.features,
+        **({} if policy is None else how_to_read(policy)),
         progress=not options.quiet,
     )
 

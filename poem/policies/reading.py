@@ -51,7 +51,7 @@ def read_log_for(
     asked = with_action_id(policy, columns or Columns())
     missing = asked.propensity == "missing"
     asked = replace(asked, propensity=None) if missing else asked
-    raw = read_raw(source, asked, defaults=columns_of(policy), recipe=policy.features, **reading)
+    raw = read_raw(source, asked, **how_to_read(policy), **reading)
     return log_for(policy, raw, missing=missing)
 
 
@@ -96,7 +96,16 @@ def read_contexts_for(
         ``format``, ``delimiter``, ``actions`` and ``progress``, as of :func:`poem.read_log`.
     """
     asked = with_action_id(policy, columns or Columns())
-    return read_contexts(source, asked, defaults=columns_of(policy), recipe=policy.features, **reading)
+    return read_contexts(source, asked, **how_to_read(policy), **reading)
+
+
+def how_to_read(policy: Policy | FlooredPolicy) -> dict[str, Any]:
+    """Return what a policy knows of its own log, in the words of :func:`poem.readers.read_raw`."""
+    return {
+        "defaults": columns_of(policy),
+        "recipe": policy.features,
+        "described": policy.structure.described,
+    }
 
 
 def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Matrix:

@@ -26,15 +26,19 @@ def read_files(
     options: Mapping[str, Any] | None = None,
     recipe: Features | None = None,
     sides: bool = True,
+    described: bool = False,
     progress: bool = False,
 ) -> tuple[RawLog, Format]:
-    """Read a file, or the part files of a folder; ``sides=False`` asks for contexts alone, to decide on."""
+    """Read a file, or the part files of a folder; ``sides=False`` asks for contexts alone, to decide on.
+
+    ``described`` says that actions are known by their features, where a format leaves that open.
+    """
     files = files_of(path)
     name = common_format(files, format)
     kind = format_named(name)
     asked = _options(kind, options or {}, recipe, f"{path.name} is {name}")
-    if not sides and "unlabelled" in kind.takes:
-        asked["unlabelled"] = True
+    wanted = {"unlabelled": not sides, "described": described}
+    asked |= {name: True for name, is_wanted in wanted.items() if is_wanted and name in kind.takes}
     if side is not None and kind.beside is None:
         raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
     tables = []

@@ -127,6 +127,7 @@ def read_raw(
     defaults: Roles | None = None,
     recipe: Features | None = None,
     sides: bool = True,
+    described: bool = False,
     progress: bool = False,
 ) -> RawLog:
     """Read a table and say which of its columns is what; nothing is checked yet.
@@ -134,7 +135,7 @@ def read_raw(
     ``structure`` says what an output is, unless it is to be inferred. ``defaults`` are the roles of a log that was read
     before; they apply to columns that this one has as well. ``recipe`` says how columns will become features: a column
     that was text there is text here, even if it looks like numbers. ``sides=False`` leaves out the tables beside files
-    of contexts.
+    of contexts. ``described`` says that actions are known by their features, where a format leaves that open.
     """
     ignored: tuple[str, ...] = ()
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
@@ -143,7 +144,14 @@ def read_raw(
     elif isinstance(source, str | os.PathLike):
         options = {"delimiter": delimiter, "actions_vary": actions_vary}
         raw, kind = read_files(
-            Path(source), format=format, side=side, options=options, recipe=recipe, sides=sides, progress=progress
+            Path(source),
+            format=format,
+            side=side,
+            options=options,
+            recipe=recipe,
+            sides=sides,
+            described=described,
+            progress=progress,
         )
         ignored = kind.ignored if columns.context is None else ()
     else:
@@ -233,6 +241,7 @@ def read_contexts(
     actions: Any = None,
     defaults: Roles | None = None,
     recipe: Features | None = None,
+    described: bool = False,
     progress: bool = False,
 ) -> RawLog:
     """Read a table of contexts to decide on, by the recipe of a policy; it need not hold anything else."""
@@ -245,6 +254,7 @@ def read_contexts(
         defaults=defaults,
         recipe=recipe,
         sides=False,
+        described=described,
         progress=progress,
     )
 
