@@ -44,7 +44,9 @@ def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
     columns.add_argument("--logger", metavar="NAME", help="which of several policies decided")
     columns.add_argument("--candidates", metavar="NAME", help="lists of what could have been chosen: ids, or structs")
     columns.add_argument("--distribution", metavar="NAME", help="lists of the candidates' probabilities")
-    columns.add_argument("--ignore", type=names, default=(), metavar="NAMES", help="columns to leave out")
+    columns.add_argument(
+        "--ignore", type=names, default=(), metavar="NAMES", help="columns to leave out, such as 'candidates.price'"
+    )
     add_actions(columns)
     columns.add_argument(
         "--identity", action="store_true", help="give each action a feature of its own besides those that describe it"

@@ -45,7 +45,7 @@ class Columns:
         The columns of features, such as ``"user_*"``; by default all columns that are nothing else, and are not called
         ``output``, ``loss``, ``reward`` or ``propensity``.
     ignore : names or patterns
-        Columns to leave out.
+        Columns to leave out; those of candidates are called ``"candidates.price"``.
     """
 
     output: str | Sequence[str] | None = None

@@ -98,19 +98,20 @@ def choices_of(
     ``wanted`` is what an output is, if that is known: classes have no features, and candidates must fit. ``recipe``
     says how the columns of actions become features; if it is None, one is made by ``encoding``.
     """
+    of_candidates = wanted is not None and _is_of_candidates(wanted)
+    described = is_described(raw) and (wanted is None or of_candidates)
+    if of_candidates and not described:
+        raise ReadError(
+            f"{raw.origin.name}, column {raw.roles.candidates!r} says what could be chosen, not what features that "
+            "has. Pass a catalogue of actions (--actions, actions=)."
+        )
     found = listed(raw, contexts.rows)
-    described = is_described(raw) and (wanted is None or _is_of_candidates(wanted))
     codes, labels = _labelled(raw, found, extend=described)
     available = Available(np.append(0, np.cumsum(found.counts)), codes)
-    available.check(labels, found.place)
-    if not described:
-        if wanted is not None and _is_of_candidates(wanted):
-            raise ReadError(
-                f"{raw.origin.name}, column {raw.roles.candidates!r} says what could be chosen, not what "
-                "features that has. Pass a catalogue of them (--actions, actions=)."
-            )
-        return Choices(available, labels)
     try:
+        available.check(labels, found.place)
+        if not described:
+            return Choices(available, labels)
         if raw.about.encoded:
             return _encoded(raw, found, available, labels)
         return _with_features(raw, found, available, labels, wanted, recipe, encoding)

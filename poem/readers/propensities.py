@@ -117,12 +117,14 @@ def _is_chosen(raw: RawLog, counts: IntArray, row: IntArray) -> AnyArray:
             )
         return np.asarray(np.tile(np.arange(len(known)), len(counts)) == np.repeat(codes, counts))
     within, ids = candidate_ids(raw)
-    if np.any(within != counts):
+    missing = raw.table.column(raw.roles.distribution).is_null().to_numpy()
+    if np.any((within != counts) & ~missing):
+        differs = int(np.argmax((within != counts) & ~missing))
         raise ReadError(
-            f"{raw.origin.name}, column {raw.roles.candidates or raw.actions.id!r} should hold as many candidates in "
-            f"each row as there are probabilities; row {int(np.argmax(within != counts))} differs."
+            f"{raw.origin.place(differs)}, column {raw.roles.candidates or raw.actions.id!r} should hold as many "
+            f"candidates as there are probabilities; found {within[differs]} and {counts[differs]}."
         )
-    return _is_logged(raw, ids, row)
+    return _is_logged(raw, ids.filter(~np.repeat(missing, within)) if missing.any() else ids, row)
 
 
 def _is_logged(raw: RawLog, ids: Column, row: IntArray) -> AnyArray:

@@ -17,6 +17,7 @@ from poem.readers.catalogue import with_catalogue
 from poem.readers.checked import log_of
 from poem.readers.columns import Columns, Roles, assign
 from poem.readers.detect import suffix_format, written_suffixes
+from poem.readers.ignored import of_actions, without_columns
 from poem.readers.notes import with_notes
 from poem.readers.parquet import raw_of
 from poem.readers.part_files import read_files
@@ -178,11 +179,13 @@ def _with_roles(raw: RawLog, columns: Columns, ignored: tuple[str, ...], default
     """Return a log whose columns are known; ``ignored`` are left out besides those that the user ignores."""
     table = raw.table
     known = raw.roles if defaults is None or raw.about.encoded else _merged(raw.roles, defaults, table)
+    of_candidates = of_actions(raw, columns, known)
+    columns = replace(columns, ignore=tuple(name for name in columns.ignored() if name not in of_candidates))
     found = assign(table, raw.origin.name, known, replace(columns, ignore=(*columns.ignored(), *ignored)))
     roles = _without_empty_times(found, columns, table)
     if raw.roles.context and columns.context is None and not columns.ignored():
         roles = replace(roles, context=tuple(name for name in _still_there(raw) if name not in roles.taken()))
-    return replace(raw, roles=roles)
+    return without_columns(replace(raw, roles=roles), of_candidates)
 
 
 def _with_own_contexts(raw: RawLog) -> RawLog:
