@@ -240,7 +240,7 @@ TWICE = [{"id": "a1", "price": 1.0, "kind": "new"}, {"id": "a1", "price": 2.0, "
     [
         (bad(candidates=[], distribution=[]), ["line 8, column 'candidates': there are no candidates (1 such rows)"]),
         (bad(candidates=None), ["line 8, column 'candidates': there are no candidates", "--ignore"]),
-        (bad(output="a1", candidates=["a2", "a3"], distribution=[0.5, 0.5]), ["line 8, column 'output': the output 'a1'"]),
+        (bad(output="a1", candidates=["a2", "a3"], distribution=[0.5, 0.5]), ["line 8", "the output 'a1' is not"]),
         (bad(output="zz"), ["line 8, column 'output': the output 'zz' is not among the row's candidates"]),
         (bad(output=None), ["line 8, column 'output': the output is empty"]),
         (bad(output="a1", candidates=["a1", "a1"], distribution=[0.5, 0.5]), ["line 8 has the candidate 'a1' twice"]),
@@ -253,7 +253,7 @@ TWICE = [{"id": "a1", "price": 1.0, "kind": "new"}, {"id": "a1", "price": 2.0, "
         (bad(propensity=None), ["line 8, column 'propensity' is empty"]),
         (bad(propensity=1.5), ["line 8, column 'propensity' has the propensity 1.5"]),
         (bad(distribution=[0.5]), ["line 8, column 'candidates' should hold as many candidates"]),
-        (bad(distribution=[0.9] * len(IDS[7]["candidates"])), ["line 8, column 'distribution': the probabilities add up"]),
+        (bad(distribution=[0.9] * len(IDS[7]["candidates"])), ["line 8, column 'distribution'", "add up to"]),
         ([row | {"output": ["a1", "a2"]} for row in IDS], ["candidates are for single outputs", "label sets"]),
         ([row | {"candidates": "a1"} for row in IDS], ["should hold lists of candidates and holds string"]),
         ([row | {"candidates": [[1.0]]} for row in IDS], ["candidates are strings or numbers"]),

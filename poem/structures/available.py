@@ -158,14 +158,11 @@ class Available:
                 f"{place(context)} has {counts[context]:,} candidates; {MOST_CANDIDATES:,} is the most. Choose among "
                 "fewer, as a first stage of ranking does."
             )
-        owner = np.repeat(np.arange(self.n_contexts), counts)
-        order = np.lexsort((self.action, owner))
-        same = (np.diff(owner[order]) == 0) & (np.diff(self.action[order]) == 0)
+        keys = np.sort(np.repeat(np.arange(self.n_contexts), counts) * len(labels) + self.action)
+        same = np.diff(keys) == 0
         if same.any():
-            at = order[int(np.argmax(same)) + 1]
-            raise LogError(
-                f"{place(int(owner[at]))} has the candidate {labels[self.action[at]]!r} twice. Name each one once."
-            )
+            context, action = divmod(int(keys[np.argmax(same)]), len(labels))
+            raise LogError(f"{place(context)} has the candidate {labels[action]!r} twice. Name each one once.")
 
 
 def _same(one: Matrix, two: Matrix) -> bool:
