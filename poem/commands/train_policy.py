@@ -117,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
     for reason in () if health.fit else health.reasons:
         remark(options, f"warning: {reason}")
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
+    if log.action_features:
+        remark(options, f"features of actions: {log.structure.n_scores}; {shortened(log.action_features)}")
     train, validation = _held_out(log, options)
     selection = Selection(
         validation=validation,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -81,12 +82,19 @@ def is_described(raw: RawLog) -> bool:
 
 def action_columns(raw: RawLog) -> list[str]:
     """Return the names of the columns that describe actions."""
+    import pyarrow as pa
+
     names = [] if raw.actions.catalogue is None else raw.actions.catalogue.column_names
-    if raw.roles.candidates is not None:
-        kind = raw.table.schema.field(raw.roles.candidates).type
-        if is_list(kind) and _is_struct(kind.value_type):
-            names = [*names, *(field.name for field in kind.value_type)]
+    names = [*names, *plain_table(pa.schema(fields_of(raw)).empty_table()).column_names]
     return [name for name in names if name != raw.actions.id]
+
+
+def fields_of(raw: RawLog) -> list[Any]:
+    """Return the fields of candidates; none if these are ids alone."""
+    if raw.roles.candidates is None:
+        return []
+    kind = raw.table.schema.field(raw.roles.candidates).type
+    return list(kind.value_type) if is_list(kind) and _is_struct(kind.value_type) else []
 
 
 def _lists(raw: RawLog, name: str) -> Column:

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from poem.errors import ReadError
-from poem.files import Column, is_list, lengths, shown
-from poem.readers.candidates import action_columns
+from poem.files import Column, lengths, shown
+from poem.readers.candidates import fields_of
 from poem.readers.columns import Columns, Roles
 from poem.readers.raw import RawLog
 
@@ -31,27 +31,22 @@ def without_columns(raw: RawLog, patterns: Sequence[str]) -> RawLog:
     if not patterns:
         return raw
     own = [pattern.partition(".")[2] for pattern in patterns]
-    names = action_columns(raw)
+    catalogue, fields = raw.actions.catalogue, [field.name for field in fields_of(raw)]
+    names = [
+        name for name in (*(() if catalogue is None else catalogue.column_names), *fields) if name != raw.actions.id
+    ]
     for pattern, wanted in zip(patterns, own, strict=True):
         if not any(fnmatchcase(name, wanted) for name in names):
             raise ReadError(f"{raw.origin.name} has no column {pattern!r} to ignore. Actions have {shown(names)}.")
     dropped = [name for name in names if any(fnmatchcase(name, wanted) for wanted in own)]
-    catalogue = raw.actions.catalogue
     if catalogue is not None:
         kept = [name for name in catalogue.column_names if name not in dropped]
         raw = replace(raw, actions=replace(raw.actions, catalogue=catalogue.select(kept)))
     name = raw.roles.candidates
-    if name is None or not set(dropped) & {field.name for field in _fields(raw.table.column(name))}:
+    if name is None or not set(dropped) & set(fields):
         return raw
     at = raw.table.column_names.index(name)
     return replace(raw, table=raw.table.set_column(at, name, _without_fields(raw, name, dropped)))
-
-
-def _fields(column: Column) -> Sequence[Column]:
-    import pyarrow as pa
-
-    kind = column.type
-    return list(kind.value_type) if is_list(kind) and pa.types.is_struct(kind.value_type) else []
 
 
 def _without_fields(raw: RawLog, name: str, dropped: Sequence[str]) -> Column:
@@ -59,7 +54,7 @@ def _without_fields(raw: RawLog, name: str, dropped: Sequence[str]) -> Column:
     import pyarrow as pa
 
     column = raw.table.column(name)
-    kept = [field.name for field in _fields(column) if field.name not in dropped]
+    kept = [field.name for field in fields_of(raw) if field.name not in dropped]
     if not kept:
         raise ReadError(f"{raw.origin.name}, column {name!r}: nothing is left of candidates. Ignore the column itself.")
     chunks = []
