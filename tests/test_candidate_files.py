@@ -556,6 +556,19 @@ def test_formats_with_candidates_through_the_commands(tmp_path, capsys, suffix):
     assert found["action"] == found["ranking"][0]
 
 
+def test_actions_that_lines_of_vowpal_wabbit_name_are_available(tmp_path):
+    path = tmp_path / "log.vw"
+    path.write_text("1 3:0.5:0.5 tag| a\n\n2:1:0.25 | b\n4 2:0:1 | a b\n")
+    log = poem.read_log(path)
+    assert (log.structure, log.labels) == (poem.MultiClass(4), (1, 2, 3, 4))
+    assert candidates_of(log)[0] == [[1, 3], [1, 2, 3, 4], [4, 2]]
+    path.write_text("3:0.5:0.5 | a\n2:1:0.25 | b\n")
+    assert poem.read_log(path).available is None
+    path.write_text("2 2:0.5:0.5 | a\n")
+    with refuses(ReadError, "log.vw, line 1 has the candidate 2 twice"):
+        poem.read_log(path)
+
+
 def test_classes_of_dsjson_are_all_available_unless_a_line_says_otherwise(tmp_path):
     line = (
         '{{"_label_cost":0,"_label_probability":{p},"_labelIndex":0,{more}"c":{{"x":1,"_multi":[{{}},{{"b":2}}]}}}}\n'
