@@ -32,7 +32,7 @@ def noted(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"version": 3}, "has log format 3; this poem reads up to 2"),
+        ({"version": 4}, "has log format 4; this poem reads up to 3"),
         ({"version": float("inf")}, "broken metadata"),
         ({"format": "other"}, "broken metadata"),
         ({"roles": None}, "broken metadata"),

@@ -373,7 +373,7 @@ def test_columns_that_are_nowhere_are_left_out() -> None:
     assert table.column_names == ["action", "cost", "probability", "time", "features.name", "features.value"]
     assert table["time"].to_pylist() == [None]
     mixed = read_dsjson(f"{event(p=None)}\n{event()}".encode(), "a.json")
-    assert mixed["candidates"].to_pylist() == [None, [2, 1]]
+    assert mixed["candidates"].to_pylist() == [[1, 2], [2, 1]]
     assert mixed["distribution"].to_pylist() == [None, [0.8, 0.2]]
 
 

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import add_columns, add_command, add_common, read_raw_log, show, working, writable
+from poem.commands.arguments import add_command, add_common, show, working, writable
+from poem.commands.reading import add_columns, read_raw_log
 
 
 def add(commands: Any) -> None:

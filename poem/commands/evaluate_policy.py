@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poem.commands.arguments import (
-    add_columns,
     add_command,
     add_common,
     add_loss_bounds,
     add_seed,
-    log_for,
     loss_bounds_of,
     names,
-    read_raw_log,
     remark,
     share,
     show,
     working,
 )
+from poem.commands.reading import add_columns, log_for, read_raw_log
 from poem.text import Sheet
 
 if TYPE_CHECKING:

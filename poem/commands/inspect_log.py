@@ -4,16 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poem.commands.arguments import (
-    add_columns,
-    add_command,
-    add_common,
-    encoding_of,
-    estimated,
-    read_raw_log,
-    show,
-    working,
-)
+from poem.commands.arguments import add_command, add_common, show, working
+from poem.commands.reading import add_columns, encoding_of, estimated, read_raw_log
 
 if TYPE_CHECKING:
     from poem.data import BanditLog

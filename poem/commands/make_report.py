@@ -4,18 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import (
-    add_columns,
-    add_command,
-    add_common,
-    add_seed,
-    log_for,
-    read_raw_log,
-    share,
-    show,
-    working,
-    writable,
-)
+from poem.commands.arguments import add_command, add_common, add_seed, share, show, working, writable
+from poem.commands.reading import add_columns, log_for, read_raw_log
 
 
 def add(commands: Any) -> None:

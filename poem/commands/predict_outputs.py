@@ -5,16 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import (
-    add_command,
-    add_format,
-    remark,
-    share,
-    to_stdout,
-    whole_number,
-    working,
-    writable,
-)
+from poem.commands.arguments import add_command, remark, share, to_stdout, whole_number, working, writable
+from poem.commands.reading import add_actions, add_format
 from poem.errors import InputError
 
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -29,8 +21,9 @@ def add(commands: Any) -> None:
         "decide for new contexts",
         "Decide for each row of a table of contexts: the most probable output, or with --sample one that is drawn, "
         "with its propensity. The table comes back with the decisions, in columns called as in the policy's own log, "
-        "as CSV (where it has lists, such as label sets, as JSON lines). Sampled decisions are the start of the next "
-        "log: add a column of losses or rewards.",
+        "as CSV (where it has lists, such as label sets, as JSON lines). Where contexts say what is available, there "
+        "are its ranking and probabilities as well. Sampled decisions are the start of the next log: add a column of "
+        "losses or rewards.",
         "poem predict policy.poem contexts.csv --sample --seed 7 --floor 0.01 -o decisions.csv",
         {0: "decided"},
     )
@@ -46,6 +39,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--floor", type=share, metavar="SHARE", help="with --sample: decide uniformly in this share of the cases"
     )
+    parser.add_argument("--candidates", metavar="NAME", help="lists of what can be chosen (default: as in the log)")
+    add_actions(parser)
     add_format(parser, "CONTEXTS")
     parser.add_argument("--delimiter", metavar="C", help="of a CSV file (default: found in its first line)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of CSV")
@@ -55,19 +50,21 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one decision for each context."""
-    from poem.policies import decide, explores_little, load_policy, new_seed
-    from poem.readers import read_contexts
+    from poem.policies import decide, explores_little, load_policy, new_seed, read_contexts_for
+    from poem.readers import Columns
 
     if not options.sample and (options.seed is not None or options.floor is not None):
         raise InputError("--seed and --floor are for decisions that are drawn; add --sample.")
     if options.out is not None:
         writable(options.out, *KINDS, unlike=options.contexts)
     policy = load_policy(options.policy)
-    raw = read_contexts(
+    raw = read_contexts_for(
+        policy,
         options.contexts,
+        Columns(candidates=options.candidates, action_id=options.action_id),
         format=options.format,
         delimiter=options.delimiter,
-        recipe=policy.features,
+        actions=options.actions,
         progress=not options.quiet,
     )
     seed = options.seed

@@ -8,7 +8,6 @@ from poem.commands.arguments import (
     add_command,
     add_common,
     add_seed,
-    add_structure,
     remark,
     share,
     show,
@@ -16,6 +15,7 @@ from poem.commands.arguments import (
     working,
     writable,
 )
+from poem.commands.reading import add_structure
 from poem.errors import InputError
 
 

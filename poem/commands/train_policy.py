@@ -6,22 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poem.commands.arguments import (
-    add_columns,
     add_command,
     add_common,
     add_loss_bounds,
     add_seed,
-    encoding_of,
-    estimated,
-    log_for,
     loss_bounds_of,
-    read_raw_log,
     remark,
     share,
     show,
     working,
     writable,
 )
+from poem.commands.reading import add_columns, encoding_of, estimated, log_for, read_raw_log
 from poem.commands.typed import as_typed
 from poem.learning import LEARNERS
 
@@ -121,6 +117,8 @@ def run(options: argparse.Namespace) -> int:
     for reason in () if health.fit else health.reasons:
         remark(options, f"warning: {reason}")
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
+    if log.action_features:
+        remark(options, f"features of actions: {log.structure.n_scores}; {shortened(log.action_features)}")
     train, validation = _held_out(log, options)
     selection = Selection(
         validation=validation,

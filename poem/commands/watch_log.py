@@ -4,19 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import (
-    add_columns,
-    add_command,
-    add_common,
-    add_loss_bounds,
-    log_for,
-    number,
-    read_raw_log,
-    share,
-    show,
-    whole_number,
-    working,
-)
+from poem.commands.arguments import add_command, add_common, add_loss_bounds, number, share, show, whole_number, working
+from poem.commands.reading import add_columns, log_for, read_raw_log
 from poem.errors import InputError
 
 LOOKS = 10  # as poem.watch has it; the library is not imported for a help text

@@ -157,7 +157,7 @@ class BanditLog:
             labels=outputs.labels,
             structure=outputs.structure,
             available=outputs.available,
-            action_names=outputs.names if action_features is None else action_features.names(),
+            action_names=outputs.named_by(action_features),
             action_features=action_features,
             feature_names=names,
             features=features,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from poem.files import coded, flattened, is_list, lengths
 from poem.structures import Available, Candidates, Coded, Labels, MultiClass, Structure, Wanted, encoded, kind_of
 
 if TYPE_CHECKING:
+    from poem.data.features import Features
     from poem.data.log import BanditLog
 
 FORMS = (
@@ -63,6 +64,8 @@ class Offers:
         """Return the candidates of each context, all labels, and the structure of the outputs."""
         if self.known is not None:
             check_one_each(self.known)
+        if isinstance(self.available, Available) and self.available.features is not None:
+            return self._ready(self.available, labels)
         if isinstance(self.actions, Catalogue):
             return self._from_catalogue(self.actions, labels, contexts)
         given = labels is not None
@@ -73,6 +76,16 @@ class Offers:
             return found, labels, MultiClass(len(labels))
         matrix, row = self._features(starts, codes, labels if given else None)
         return self._described(starts, codes, labels, matrix, row)
+
+    def _ready(self, found: Available, labels: Labels | None) -> tuple[Available, Labels, Structure]:
+        """Return candidates that have their features already, those of ids among them."""
+        assert found.features is not None
+        if labels is None or self.actions is not None or self.identity:
+            raise LogError(
+                "candidates that have features need labels=, but neither actions= nor identity=. Leave them out."
+            )
+        found.check(labels)
+        return found, labels, self._structure(labels, found.features.shape[1], self._n_ids(labels))
 
     def _from_catalogue(
         self, catalogue: Catalogue, labels: Labels | None, contexts: int
@@ -167,11 +180,21 @@ class Outputs:
             return Outputs(*encoded(y, known, wanted))
         if wanted is not None:
             check_one_each(kind_of(y, wanted)[0])
+        if isinstance(wanted, Structure) and wanted.described:
+            offers = replace(offers, known=wanted)
         available, known, structure = offers.read(known, contexts)
         codes = y.codes if isinstance(y, Coded) else structure.encode(y, known)[0]
         structure.check(codes)
         ids = structure.known_labels(known) if structure.described else ()
         return Outputs(codes, known, structure, available, _names(offers.actions, ids))
+
+    def named_by(self, recipe: "Features | None") -> tuple[str, ...] | None:
+        """Return the names of the features of actions, by the recipe that made them if there is one."""
+        if recipe is None:
+            return self.names
+        names = recipe.names()
+        ids = self.structure.known_labels(self.labels) if self.structure.described else ()
+        return None if names is None else (*names, *(f"id={label}" for label in ids))
 
     def check(self, context: IntArray) -> None:
         """Raise LogError if a logged output was not available."""
@@ -220,11 +243,19 @@ def _with_identity(matrix: Matrix, own: AnyArray, n_ids: int) -> Matrix:
 
 def _lists_of(available: Any, labels: Labels | None, contexts: int, extend: bool) -> tuple[IntArray, AnyArray, Labels]:
     """Return ``(starts, codes, labels)`` of any of the forms."""
+    if isinstance(available, Available):
+        return _of_available(available, labels, contexts)
     if is_sparse(available) or (isinstance(available, np.ndarray) and available.ndim == 2):
         return _of_mask(available, labels, contexts)
     if isinstance(available, np.ndarray) and available.ndim == 1 and available.dtype.kind in "iu":
         return _of_counts(available, labels, contexts)
     return _of_lists(available, labels, contexts, extend)
+
+
+def _of_available(found: Available, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:
+    if labels is None or found.n_contexts != contexts:
+        raise LogError(f"available has {found.n_contexts} of the {contexts} contexts. Pass its labels= with it.")
+    return found.starts, found.action, labels
 
 
 def _of_mask(mask: Any, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:

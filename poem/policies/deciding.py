@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray
+from poem.compute import Matrix
 from poem.errors import InputError
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
-from poem.policies.reading import columns_of, contexts_for
-from poem.readers import INDEXES, RawLog, labels_column, read_contexts
+from poem.policies.reading import choices_for, columns_of, contexts_for, read_contexts_for
+from poem.readers import INDEXES, Choices, RawLog, labels_column, row_lists
+from poem.structures import Offered
 
+LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability of 0
 NEARLY_SURE = 0.99  # a propensity from which an output is hardly ever another
 
 
@@ -21,6 +24,7 @@ def decide(
     sample: bool = False,
     seed: int | None = None,
     floor: float | None = None,
+    actions: Any = None,
     name: str = "the policy",
 ) -> Any:
     """Decide for each row of a table of contexts.
@@ -36,6 +40,8 @@ def decide(
         Of what is drawn; a new one by default.
     floor : float, optional
         Decide uniformly in this share of the cases.
+    actions : path or data frame, optional
+        A catalogue of actions beside the contexts; see :func:`poem.read_log`.
     name : str
         What the policy is called in messages.
 
@@ -43,13 +49,17 @@ def decide(
     -------
     pyarrow.Table
         The contexts' own columns, the decision and its probability. Columns have the names of the policy's own log, so
-        that sampled decisions become the next log once losses or rewards are added.
+        that sampled decisions become the next log once losses or rewards are added. If the contexts say what is
+        available, there are also its ranking and probabilities, the most probable one first; or, beside sampled
+        decisions, their distribution in the order of the column of candidates.
     """
     if not sample and (seed is not None or floor is not None):
         raise InputError("seed= and floor= are for decisions that are drawn. Add sample=True.")
     policy = policy if floor is None else with_floor(policy, floor, name)
-    raw = contexts if isinstance(contexts, RawLog) else read_contexts(contexts, recipe=policy.features)
-    X = contexts_for(policy, raw, name=name)
+    raw = contexts if isinstance(contexts, RawLog) else read_contexts_for(policy, contexts, actions=actions)
+    X, choices = contexts_for(policy, raw, name=name), choices_for(policy, raw, name=name)
+    if choices is not None:
+        return _chosen(raw, policy, X, choices, new_seed() if sample and seed is None else seed if sample else None)
     outputs = policy.sample(X, new_seed() if seed is None else seed) if sample else policy.predict(X)
     return _decided(raw, policy, outputs, policy.log_prob(X, outputs), sample)
 
@@ -88,6 +98,39 @@ def _decided(
     codes, labels = policy.structure.encode(outputs, policy.labels)
     column = policy.structure.to_arrow(codes, labels_column(labels))
     return table.append_column(decision, column).append_column(probability, pa.array(np.exp(log_prob)))
+
+
+def _chosen(raw: RawLog, policy: Policy | FlooredPolicy, X: Matrix, choices: Choices, seed: int | None) -> Any:
+    """Return the same for contexts that say what is available; decisions are drawn if there is a seed."""
+    import pyarrow as pa
+
+    available = choices.whole()
+    chance = policy.marginals(X, available)
+    with np.errstate(divide="ignore"):
+        scores, space = np.maximum(np.log(chance), LEAST_LOG), Offered(available.starts)
+    found = space.argmax(scores) if seed is None else space.sample(scores, np.random.default_rng(seed))
+    place = available.starts[:-1] + found
+    ids = labels_column(choices.labels).take(pa.array(available.action))
+    decision, probability = _names(policy, seed is not None)
+    columns = {decision: ids.take(pa.array(place))}
+    if seed is None:
+        order = np.lexsort((-chance, np.repeat(np.arange(available.n_contexts), available.counts())))
+        columns[probability] = pa.array(chance[place])
+        columns["ranking"] = row_lists(available.starts, ids.take(pa.array(order)), None)
+        columns["probabilities"] = row_lists(available.starts, chance[order], None)
+    else:
+        if raw.roles.candidates is not None:
+            columns[_distribution(policy)] = row_lists(available.starts, chance, None)
+        columns[probability] = pa.array(chance[place])
+    table = _contexts_alone(raw, policy, set(columns))
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
+
+
+def _distribution(policy: Policy | FlooredPolicy) -> str:
+    roles = columns_of(policy)
+    return roles.distribution if roles is not None and roles.distribution is not None else "distribution"
 
 
 def _names(policy: Policy | FlooredPolicy, sampled: bool) -> tuple[str, str]:

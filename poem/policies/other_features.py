@@ -34,8 +34,8 @@ class _Chooser:
 
 def same_reading(policy: Policy | FlooredPolicy, other: Policy | FlooredPolicy) -> bool:
     """Tell whether two policies take the same features and outputs, so that one reading of a log serves both."""
-    mine, others = ((one.features, one.feature_names, one.labels) for one in (policy, other))
-    return mine == others
+    same = ("structure", "labels", "features", "feature_names", "action_features", "action_names")
+    return all(getattr(policy, name) == getattr(other, name) for name in same)
 
 
 def on_log(other: Policy | FlooredPolicy, raw: RawLog, log: BanditLog, *, name: str = "the other policy") -> Any:
@@ -50,6 +50,10 @@ def on_log(other: Policy | FlooredPolicy, raw: RawLog, log: BanditLog, *, name: 
     name : str
         What the policy is called in messages.
     """
+    if log.available is not None:
+        own = log_for(other, raw, missing=True, name=name)
+        # Of the same candidates in the same order; all classes are available to a policy that knows no others.
+        return _Classifier(other, own.X) if own.available is None else other.marginals_of(own)
     if not log.structure.lists_outputs:
         return _Chooser(other, log_for(other, raw, missing=True, name=name))
     own = log_of(raw, features=recipe_of(other), labels=log.labels, missing=True)

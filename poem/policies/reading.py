@@ -4,6 +4,8 @@ import os
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from poem.compute import Matrix, as_matrix
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features, Numeric
@@ -11,7 +13,18 @@ from poem.errors import InputError, MismatchError
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 from poem.policies.provenance import without_floor
-from poem.readers import Columns, RawLog, Roles, contexts_by_row, log_of, read_raw, roles_from
+from poem.readers import (
+    Choices,
+    Columns,
+    RawLog,
+    Roles,
+    choices_by_row,
+    contexts_by_row,
+    log_of,
+    read_contexts,
+    read_raw,
+    roles_from,
+)
 
 SHOWN = 200  # characters of a recipe in a message
 
@@ -32,12 +45,13 @@ def read_log_for(
         Which column is what, where that differs from what the policy remembers; ``propensity="missing"`` says that
         propensities were not logged.
     **reading
-        ``format``, ``side``, ``delimiter``, ``actions_vary`` and ``progress``, as of :func:`poem.read_log`.
+        ``format``, ``side``, ``delimiter``, ``actions_vary``, ``actions`` and ``progress``, as of
+        :func:`poem.read_log`.
     """
-    asked = columns or Columns()
+    asked = with_action_id(policy, columns or Columns())
     missing = asked.propensity == "missing"
     asked = replace(asked, propensity=None) if missing else asked
-    raw = read_raw(source, asked, defaults=columns_of(policy), recipe=policy.features, **reading)
+    raw = read_raw(source, asked, **how_to_read(policy), **reading)
     return log_for(policy, raw, missing=missing)
 
 
@@ -60,9 +74,38 @@ def log_for(
         structure=policy.structure,
         missing=missing,
         encoding=encoding,
+        action_features=action_recipe_of(policy),
     )
     check_recipe(policy, log.features, raw.origin.name, name)
+    check_recipe(policy, log.action_features, raw.origin.name, name, of_actions=True)
     return log
+
+
+def read_contexts_for(
+    policy: Policy | FlooredPolicy, source: Any, columns: Columns | None = None, **reading: Any
+) -> RawLog:
+    """Read contexts to decide on, and what is available in them, the way the policy's own log was read.
+
+    Parameters
+    ----------
+    policy : Policy, with or without a floor
+    source : path or data frame
+    columns : Columns, optional
+        The columns of candidates and ids, where they differ from what the policy remembers.
+    **reading
+        ``format``, ``delimiter``, ``actions`` and ``progress``, as of :func:`poem.read_log`.
+    """
+    asked = with_action_id(policy, columns or Columns())
+    return read_contexts(source, asked, **how_to_read(policy), **reading)
+
+
+def how_to_read(policy: Policy | FlooredPolicy) -> dict[str, Any]:
+    """Return what a policy knows of its own log, in the words of :func:`poem.readers.read_raw`."""
+    return {
+        "defaults": columns_of(policy),
+        "recipe": policy.features,
+        "described": policy.structure.described,
+    }
 
 
 def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Matrix:
@@ -73,9 +116,34 @@ def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "th
         check_recipe(policy, raw.about.recipe, raw.origin.name, name)
         return contexts_by_row(raw, raw.features)
     recipe = recipe_of(policy)
+    if recipe is not None and not recipe.columns:  # a table without columns forgets its rows
+        return np.zeros((raw.table.num_rows, 0))
     if recipe is not None:
         return recipe.transform(raw.table, raw.origin.place)
     return as_matrix(raw.table.select(list(raw.roles.context)))[0]
+
+
+def choices_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the policy") -> Choices | None:
+    """Return what can be chosen in each row, as the policy sees it; None if the table does not say."""
+    if not policy.structure.one_each:
+        return None
+    found = choices_by_row(raw, policy.structure, policy.labels, action_recipe_of(policy))
+    if found is not None:
+        check_recipe(policy, found.recipe, raw.origin.name, name, of_actions=True)
+    if found is not None and found.structure not in (None, policy.structure):
+        raise MismatchError(
+            f"{raw.origin.name} holds {found.structure.describe()}; {name} was made for {policy.structure.describe()}."
+        )
+    return found
+
+
+def action_recipe_of(policy: Policy | FlooredPolicy) -> Features | None:
+    """Return how raw columns become features of actions; they may be known by their names only."""
+    if policy.action_features is not None or policy.action_names is None:
+        found: Features | None = policy.action_features
+        return found
+    names = policy.action_names[: len(policy.action_names) - len(policy.labels)]
+    return Features(tuple(Numeric(name) for name in names))
 
 
 def recipe_of(policy: Policy | FlooredPolicy) -> Features | None:
@@ -86,12 +154,20 @@ def recipe_of(policy: Policy | FlooredPolicy) -> Features | None:
     return Features(tuple(Numeric(name) for name in policy.feature_names))
 
 
-def check_recipe(policy: Policy | FlooredPolicy, found: Features | None, source: str, name: str = "the policy") -> None:
+def check_recipe(
+    policy: Policy | FlooredPolicy,
+    found: Features | None,
+    source: str,
+    name: str = "the policy",
+    *,
+    of_actions: bool = False,
+) -> None:
     """Refuse data whose features were made in another way, even if there are as many of them."""
-    if policy.features is not None and found is not None and found != policy.features:
+    known = policy.action_features if of_actions else policy.features
+    if known is not None and found is not None and found != known:
         raise MismatchError(
-            f"{source} holds features that were made in another way than those of {name}: {shortened(found)} "
-            f"against {shortened(policy.features)}. Pass a log of raw columns."
+            f"{source} holds features{' of actions' if of_actions else ''} that were made in another way than those of "
+            f"{name}: {shortened(found)} against {shortened(known)}. Pass a log of raw columns."
         )
 
 
@@ -110,9 +186,15 @@ def columns_of(policy: Policy | FlooredPolicy) -> Roles | None:
     if content is None:
         return None
     try:
-        return replace(roles_from(content), context=())
+        return replace(roles_from({role: name for role, name in content.items() if role != "action_id"}), context=())
     except TypeError:  # written by another version
         return None
+
+
+def with_action_id(policy: Policy | FlooredPolicy, columns: Columns) -> Columns:
+    """Return columns with the field of ids that the policy remembers, if none is named."""
+    known = (without_floor(policy).record.columns or {}).get("action_id")
+    return replace(columns, action_id=known) if columns.action_id is None and isinstance(known, str) else columns
 
 
 def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> Policy:
@@ -127,4 +209,5 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> P
         All rows, if the policy was trained on a part of them: it must not be judged on any.
     """
     known = policy.record.log if log is None else log.fingerprint()
-    return replace(policy, record=replace(policy.record, columns=asdict(raw.roles), log=known))
+    columns = asdict(raw.roles) | ({} if raw.actions.id == "id" else {"action_id": raw.actions.id})
+    return replace(policy, record=replace(policy.record, columns=columns, log=known))

@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from poem.readers.checked import contexts_by_row, log_of
+    from poem.readers.checked import choices_by_row, contexts_by_row, log_of
     from poem.readers.columns import INDEXES, Columns, Roles
     from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
+    from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
+    from poem.readers.offered import Choices
     from poem.readers.outputs import coded_outputs
-    from poem.readers.parquet import labels_column
     from poem.readers.propensities import SUM_OFF, distributions, looks_like
     from poem.readers.raw import RawLog, check_roles
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
@@ -21,10 +22,12 @@ __all__ = [
     "FORMATS",
     "INDEXES",
     "SUM_OFF",
+    "Choices",
     "Columns",
     "RawLog",
     "Roles",
     "check_roles",
+    "choices_by_row",
     "coded_outputs",
     "contexts_by_row",
     "convert_log",
@@ -37,6 +40,7 @@ __all__ = [
     "read_log",
     "read_raw",
     "roles_from",
+    "row_lists",
     "suffix_format",
     "times_of",
     "write_log",
@@ -45,13 +49,14 @@ __all__ = [
 
 # Imported when first asked for: the command line needs the names of the formats, and nothing else before it runs.
 _MODULES = {
-    "checked": ("contexts_by_row", "log_of"),
+    "checked": ("choices_by_row", "contexts_by_row", "log_of"),
     "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
+    "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
+    "offered": ("Choices",),
     "outputs": ("coded_outputs",),
-    "parquet": ("labels_column",),
     "propensities": ("SUM_OFF", "distributions", "looks_like"),
     "raw": ("RawLog", "check_roles"),
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),

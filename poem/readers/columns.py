@@ -14,7 +14,7 @@ UNITS: tuple[Unit, ...] = ("probability", "percent", "log")
 
 OUTCOMES = ("output", "loss", "reward", "propensity")  # what nobody can know when deciding, whatever its role
 INDEXES = ("", "Unnamed: 0", "__index_level_0__")  # where a row came from, not a feature
-NO_ROLE = ("context", "ignore", "propensity_unit")  # fields of Columns that name no single role
+NO_ROLE = ("context", "ignore", "propensity_unit", "action_id")  # fields of Columns that name no single role
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,17 @@ class Columns:
     group, time, logger : name, optional
         Who or what makes rows dependent; when; which of several policies decided. Columns of these names by default.
     candidates, distribution : name, optional
-        Lists of what could have been chosen, and with which probability. The output must be one of the candidates;
-        distributions replace a propensity that is not there, and :func:`poem.inspect` compares both.
+        Lists of what could have been chosen, and with which probability. Candidates are ids, or structs of an id and
+        columns that describe the candidate. The output must be one of them: its id, or, if candidates have no ids, its
+        position, counted from 1. Distributions replace a propensity that is not there, and :func:`poem.inspect`
+        compares both.
+    action_id : name, optional
+        The field of candidates, and the column of a catalogue, that holds ids. ``"id"`` by default.
     context : names or patterns, optional
         The columns of features, such as ``"user_*"``; by default all columns that are nothing else, and are not called
         ``output``, ``loss``, ``reward`` or ``propensity``.
     ignore : names or patterns
-        Columns to leave out.
+        Columns to leave out; those of candidates are called ``"candidates.price"``.
     """
 
     output: str | Sequence[str] | None = None
@@ -54,6 +58,7 @@ class Columns:
     logger: str | None = None
     candidates: str | None = None
     distribution: str | None = None
+    action_id: str | None = None
     context: str | Sequence[str] | None = None
     ignore: str | Sequence[str] = ()
 

@@ -27,5 +27,7 @@ def convert_log(raw: RawLog, path: str | os.PathLike[str], *, missing: bool = Fa
     """
     log = log_of(raw, missing=missing)
     about = replace(raw.about, missing=missing or raw.about.missing)
-    write_log(replace(raw, about=about, structure=noted_structure(log)), path)
+    # Candidates with features are known by their column: their sizes are found again.
+    structure = None if log.structure.described and not about.encoded else noted_structure(log)
+    write_log(replace(raw, about=about, structure=structure), path)
     return log

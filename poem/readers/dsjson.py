@@ -53,7 +53,9 @@ from poem.readers.lines import with_lines
 _MOST_FEATURES = 2**31 - 1
 
 
-def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.Table:
+def read_dsjson(
+    content: bytes, name: str, *, actions_vary: bool = False, described: bool = False, unlabelled: bool = False
+) -> pa.Table:
     """Read a DSJSON log.
 
     Parameters
@@ -65,6 +67,11 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
     actions_vary : bool
         An action is known by its index alone: that the number or the features of the actions differ between lines is
         ignored.
+    described : bool
+        An action is known by its features, even if all lines have the same actions.
+    unlabelled : bool
+        Accept lines without a label, as decisions to be made have none; their ``action``, ``cost`` and ``probability``
+        are null. In a log this is an error.
 
     Returns
     -------
@@ -72,13 +79,13 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
         One row for each decision: ``action`` (int64, from 1), ``cost``, ``probability`` (double), ``time`` (string),
         ``features.name`` (list of dictionary-encoded strings), ``features.value`` (list of doubles).
 
-        If lines have different actions, or slots: ``candidates`` (list of structs with ``features.name`` and
-        ``features.value``), in which ``action`` is a position, and ``distribution`` (list of doubles, one for each
-        candidate) where the probabilities of all are logged. Otherwise actions are classes, and where lines have ``a``
-        and ``p`` these are ``candidates`` (list of int64) and ``distribution``.
+        If lines have different actions, or slots, or actions are ``described``: ``candidates`` (list of structs with
+        ``features.name`` and ``features.value``), in which ``action`` is a position, and ``distribution`` (list of
+        doubles, one for each candidate) where the probabilities of all are logged. Otherwise actions are classes, and
+        where lines have ``a`` and ``p`` these are ``candidates`` (list of int64) and ``distribution``.
     """
     _check_utf8(content, name)
-    decisions = read_decisions(content, name)
+    decisions = read_decisions(content, name, unlabelled)
     codes, names = decisions.names.distinct(name)
     contexts, actions = (Lists.chained(parts).named(codes) for parts in (decisions.contexts, decisions.candidates))
     for lists in (contexts, actions):
@@ -87,10 +94,11 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
     if decisions.has_slots:
         told, names = decisions.slots.features(names)
         contexts = contexts.joined(told)
+    chosen = np.array(decisions.actions, dtype=np.int64)
     columns = {
-        "action": pa.array(np.array(decisions.actions, dtype=np.int64)),
-        "cost": pa.array(np.array(decisions.costs, dtype=np.float64)),
-        "probability": pa.array(np.array(decisions.probabilities, dtype=np.float64)),
+        "action": pa.array(chosen, mask=chosen == 0),
+        "cost": pa.array(np.array(decisions.costs, dtype=np.float64), mask=chosen == 0),
+        "probability": pa.array(np.array(decisions.probabilities, dtype=np.float64), mask=chosen == 0),
         "time": pa.array(decisions.times, pa.string()),
         **_features(contexts, names),
     }
@@ -99,7 +107,7 @@ def read_dsjson(content: bytes, name: str, *, actions_vary: bool = False) -> pa.
         more = {"candidates": _candidates(counts, actions, names), "distribution": decisions.slots.distribution()}
         more["group"] = pa.array([f"{name}:{line + 1}" for line in decisions.lines], pa.string())
     else:
-        more = _choices(decisions, actions, names, name, actions_vary)
+        more = _choices(decisions, actions, names, name, actions_vary, described)
     table = pa.table(columns | {key: column for key, column in more.items() if column is not None})
     if actions_vary or _is_of_structs(table):
         return table
@@ -120,7 +128,7 @@ def _check_utf8(content: bytes, name: str) -> None:
 
 
 def _choices(
-    decisions: Decisions, actions: Lists, names: pa.Array, name: str, actions_vary: bool
+    decisions: Decisions, actions: Lists, names: pa.Array, name: str, actions_vary: bool, described: bool
 ) -> dict[str, pa.Array | None]:
     """Return the columns of what could have been chosen: actions with features, or classes."""
     lines = np.array(decisions.lines, dtype=np.int64) + 1
@@ -128,12 +136,12 @@ def _choices(
     ranking = decisions.ranked.ranking(np.array(decisions.actions, dtype=np.int64), available, lines, name)
     if not actions_vary:
         _check_mixed(available, lines, name)
-        if not _is_fixed_set(actions, available):
+        if (described and available[:1] > 0) or not _is_fixed_set(actions, available):
             check_sums(ranking, lines, name)
             return {"candidates": _candidates(available, actions, names), "distribution": ranking.aligned(available)}
     if not ranking.present.any():
         return {}
-    candidates, distribution = ranking.arrays()
+    candidates, distribution = ranking.arrays(available)
     return {"candidates": candidates, "distribution": distribution}
 
 
@@ -193,10 +201,11 @@ def _candidates(counts: IntArray, actions: Lists, names: pa.Array) -> pa.Array:
 # ---- the format -------------------------------------------------------------------------------
 
 
-def read_table(path: Path, actions_vary: bool = False) -> pa.Table:
+def read_table(path: Path, actions_vary: bool = False, described: bool = False, unlabelled: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
-    table = read_dsjson(content, path.name, actions_vary=actions_vary)
+    options = {"actions_vary": actions_vary, "described": described, "unlabelled": unlabelled}
+    table = read_dsjson(content, path.name, **options)
     return table if _has_slots(content) else with_lines(table, content)
 
 
@@ -215,7 +224,7 @@ FORMAT = Format(
     _looks,
     (".dsjson",),
     refines="jsonl",
-    takes=("actions_vary",),
+    takes=("actions_vary", "described", "unlabelled"),
     roles=Roles(
         output=("action",),
         loss="cost",

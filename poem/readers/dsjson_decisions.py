@@ -1,5 +1,6 @@
 """What was decided in each line of a DSJSON file: labels, times and rankings of actions."""
 
+import math
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
@@ -46,9 +47,13 @@ _PROBLEMS = {
 
 
 class Decisions:
-    """The decisions so far, one row each."""
+    """The decisions so far, one row each.
 
-    def __init__(self) -> None:
+    With ``to_be_made``, a line without a label is a decision to be made: its action is 0, and it has no cost.
+    """
+
+    def __init__(self, to_be_made: bool = False) -> None:
+        self.to_be_made = to_be_made
         self.lines = array("q")
         self.actions = array("q")
         self.costs = array("d")
@@ -121,7 +126,7 @@ class Decisions:
     def _add_one(self, line: int, event: dict[str, Any], label: dict[str, Any], actions: int | None) -> None:
         self._check_form(line, _ONE)
         if not label:
-            self.unlabelled.append(line)
+            self._add_unlabelled(line, actions)
             return
         self._check_drop(event, line)
         outcome, time = outcome_of(label, actions), time_of(event)
@@ -132,10 +137,17 @@ class Decisions:
         """Add the decision of a line of plain JSON, in which all keys but the label are features."""
         self._check_form(line, _PLAIN)
         if not label:
-            self.unlabelled.append(line)
+            self._add_unlabelled(line, actions)
             return
         self.ranked.add(None, None)
         self._append(line, outcome_of(plain_label_of(label), actions), None, actions)
+
+    def _add_unlabelled(self, line: int, actions: int | None) -> None:
+        if not self.to_be_made:
+            self.unlabelled.append(line)
+            return
+        self.ranked.add(None, None)
+        self._append(line, (0, math.nan, math.nan), None, actions)
 
     def _add_slots(
         self,
@@ -200,9 +212,9 @@ class Decisions:
             )
 
 
-def read_decisions(content: bytes, name: str) -> Decisions:
+def read_decisions(content: bytes, name: str, to_be_made: bool = False) -> Decisions:
     """Return what was decided in all lines; one thread or two read features while this one reads all else."""
-    decisions = Decisions()
+    decisions = Decisions(to_be_made)
     blocks = list(blocks_of(content))
     with ThreadPoolExecutor(2) as pool:
         try:

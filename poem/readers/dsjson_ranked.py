@@ -29,11 +29,21 @@ class Ranking(NamedTuple):
         """Which row each entry is of."""
         return np.repeat(np.arange(len(self.present)), np.diff(self.offsets))
 
-    def arrays(self) -> tuple[pa.Array, pa.Array]:
-        """Return the actions and the probabilities as Arrow's lists."""
-        return listed(self.offsets, pa.array(self.actions), self.present), listed(
-            self.offsets, pa.array(self.probabilities), self.present
-        )
+    def arrays(self, counts: IntArray) -> tuple[pa.Array, pa.Array]:
+        """Return the actions and the probabilities as Arrow's lists.
+
+        A row without them, or with the chosen action alone, has all of its ``counts`` actions (−1: the line does not
+        say how many there are), and no probabilities.
+        """
+        sizes, sums = np.diff(self.offsets), np.bincount(self.row, self.probabilities, len(counts))
+        whole = self.present & ((sizes != 1) | (counts == 1) | (np.abs(sums - 1.0) <= SUM_OFF))
+        known, kept = whole | (counts >= 0), whole[self.row]
+        every = np.concatenate([[0], np.cumsum(np.where(whole, sizes, np.maximum(counts, 0)))])
+        actions = np.arange(every[-1]) - np.repeat(every[:-1], np.diff(every)) + 1
+        _, places = gathered(every, np.flatnonzero(whole))
+        actions[places] = self.actions[kept]
+        offsets = np.concatenate([[0], np.cumsum(np.where(whole, sizes, 0))])
+        return listed(every, pa.array(actions), known), listed(offsets, pa.array(self.probabilities[kept]), whole)
 
     def aligned(self, counts: IntArray) -> pa.Array | None:
         """Return the probabilities in the order of the actions in each row, of which there are ``counts``.

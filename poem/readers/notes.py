@@ -1,18 +1,23 @@
 """What poem notes in a table's metadata: which column is what, all outputs, and how features were made."""
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import asdict, replace
 from typing import Any
 
 from poem.data import BanditLog
 from poem.data.features import Features
-from poem.errors import ReadError
+from poem.errors import InputError, ReadError
+from poem.files import Table
 from poem.readers.columns import UNITS, Roles
-from poem.readers.raw import About, RawLog
+from poem.readers.raw import About, RawActions, RawLog
 from poem.structures import Labels, structure_from_data
 
 KEY = b"poem"
-PLAIN_VERSION, VERSION = 1, 2  # a structure that came later must not be overlooked by a poem that does not know of it
+ACTIONS_KEY = b"poem.actions"
+# A structure that came later, and candidates, must not be overlooked by a poem that does not know of them.
+PLAIN_VERSION, STRUCTURE_VERSION, VERSION = 1, 2, 3
+MOST_BYTES = 1 << 26  # of a catalogue inside a file: others read metadata of up to 100 MB
 
 
 def with_notes(raw: RawLog) -> RawLog:
@@ -36,8 +41,9 @@ def with_notes(raw: RawLog) -> RawLog:
             features=features,
             about=about,
             structure=_structure(content),
+            actions=_actions(content.get("actions"), metadata.get(ACTIONS_KEY)),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, OSError) as error:
         if isinstance(error, ReadError):
             raise
         raise ReadError(f"{raw.origin.name} has broken metadata of poem ({error!r}). Write it again.") from error
@@ -77,6 +83,44 @@ def _features(content: Any) -> Features | None:
     return None if content is None else Features.from_data(content)
 
 
+def _actions(content: Any, table: bytes | None) -> RawActions:
+    if content is None:
+        return RawActions()
+    if not isinstance(content["id"], str):
+        raise TypeError(f"the id of actions {content['id']!r:.80}")
+    found = RawActions(
+        id=content["id"],
+        identity=bool(content["identity"]),
+        features=_features(content["features"]),
+        recipe=_features(content["recipe"]),
+    )
+    if table is None:
+        return found
+    return replace(found, **{"rows" if content["encoded"] else "catalogue": _unpacked(table)})
+
+
+def _packed(table: Table) -> bytes:
+    """Return a table of actions as text for metadata."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    content = b64encode(sink.getvalue())
+    if len(content) > MOST_BYTES:
+        raise InputError(
+            f"the catalogue takes {len(content):,} bytes, too many to be kept inside the log's file. Keep it in a file "
+            "of its own (--actions, actions=), with the ids of candidates in the log."
+        )
+    return content
+
+
+def _unpacked(content: bytes) -> Table:
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(b64decode(content, validate=True)).read_all()
+
+
 def _about(content: dict[str, Any]) -> About:
     names = content["feature_names"]
     return About(
@@ -93,15 +137,22 @@ def noted_structure(log: BanditLog) -> Any:
     return None if log.structure.inferred else log.structure.to_data()
 
 
+def _version(raw: RawLog) -> int:
+    if raw.has_candidates:
+        return VERSION
+    return PLAIN_VERSION if raw.structure is None else STRUCTURE_VERSION
+
+
 def notes_of(raw: RawLog) -> dict[bytes, bytes]:
     """Return the notes on a log, for its table's metadata."""
     about = raw.about
     content = {
         "format": "poem.log",
-        "version": PLAIN_VERSION if raw.structure is None else VERSION,
+        "version": _version(raw),
         "roles": asdict(raw.roles),
         "labels": None if raw.labels is None else list(raw.labels),
         **({} if raw.structure is None else {"structure": raw.structure}),
+        **({"actions": _actions_data(raw)} if raw.has_candidates else {}),
         "features": None if raw.features is None else raw.features.to_data(),
         "about": {
             "encoded": about.encoded,
@@ -111,4 +162,17 @@ def notes_of(raw: RawLog) -> dict[bytes, bytes]:
             "recipe": None if about.recipe is None else about.recipe.to_data(),
         },
     }
-    return {KEY: json.dumps(content, ensure_ascii=False).encode()}
+    table = raw.actions.catalogue if raw.actions.rows is None else raw.actions.rows
+    packed = {} if table is None else {ACTIONS_KEY: _packed(table)}
+    return {KEY: json.dumps(content, ensure_ascii=False).encode(), **packed}
+
+
+def _actions_data(raw: RawLog) -> dict[str, Any]:
+    actions = raw.actions
+    return {
+        "id": actions.id,
+        "identity": actions.identity,
+        "encoded": actions.rows is not None,
+        "features": None if actions.features is None else actions.features.to_data(),
+        "recipe": None if actions.recipe is None else actions.recipe.to_data(),
+    }

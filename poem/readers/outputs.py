@@ -46,7 +46,7 @@ def outputs_of(raw: RawLog, labels: Labels | None, lists: type[Structure] = Mult
     column = raw.table.column(names[0])
     if is_list(column.type):
         return _lists_of_labels(raw, names[0], labels, lists)
-    codes, values = _distinct(raw, column, names[0])
+    codes, values = distinct_values(raw, column, names[0])
     if np.any(codes < 0):
         row = int(np.flatnonzero(codes < 0)[0])
         raise ReadError(f"{raw.origin.place(row)}, column {names[0]!r}: the output is empty. Drop such rows.")
@@ -54,7 +54,7 @@ def outputs_of(raw: RawLog, labels: Labels | None, lists: type[Structure] = Mult
     return number[codes].astype(np.int32), known
 
 
-def _distinct(raw: RawLog, column: Column, name: str) -> tuple[IntArray, list[Any]]:
+def distinct_values(raw: RawLog, column: Column, name: str) -> tuple[IntArray, list[Any]]:
     """Return ``(codes, distinct values)`` of scalars; whole numbers that are stored as floats are whole numbers."""
     if not (is_text(column.type) or is_number(column.type) or is_category(column.type)):
         raise ReadError(
@@ -89,7 +89,7 @@ def _numbered(raw: RawLog, values: list[Any], labels: Labels | None, row_of: Any
 def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None, kind: type[Structure]) -> tuple[AnyArray, Labels]:
     column = raw.table.column(name)
     counts = lengths(column)
-    codes, values = _distinct(raw, flattened(column), name)
+    codes, values = distinct_values(raw, flattened(column), name)
     row = np.repeat(np.arange(len(counts)), counts)
     if np.any(codes < 0):
         raise ReadError(

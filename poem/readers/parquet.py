@@ -13,9 +13,11 @@ from poem.errors import InputError, ReadError
 from poem.files import Column, Table, compression_of, content_of, whole_file
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
+from poem.readers.native_candidates import labels_column, native_candidates, row_lists
 from poem.readers.notes import noted_structure, notes_of
-from poem.readers.raw import About, Origin, RawLog
+from poem.readers.raw import About, Origin, RawActions, RawLog
 
+SAME_NAME = ("loss", "reward", "group", "time", "logger", "context_id", "candidates")  # roles and columns
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
 
 
@@ -75,13 +77,17 @@ def raw_of(log: BanditLog) -> RawLog:
     if first is not None:
         columns["context_id"] = pa.array(log.context)
     context, kind = _contexts(log, first)
-    there = {role: role for role in ("loss", "reward", "group", "time", "logger", "context_id") if role in columns}
+    candidates, actions = (None, RawActions()) if log.available is None else native_candidates(log, first)
+    if candidates is not None:
+        columns["candidates"] = candidates
+    there = {role: role for role in SAME_NAME if role in columns}
     logged = None if log.propensities == "missing" else "log_propensity"
     roles = Roles(output=("output",), propensity=logged, unit="log", context=tuple(context), **there)
     estimated, missing = log.propensities == "estimated", log.propensities == "missing"
     about = About(True, estimated, missing, log.feature_names, log.features)
     table = pa.table(columns | context)
-    return RawLog(table, roles, Origin("the log"), log.labels, Features((kind,)), about, noted_structure(log))
+    recipe, structure = Features((kind,)), noted_structure(log)
+    return RawLog(table, roles, Origin("the log"), log.labels, recipe, about, structure, actions)
 
 
 def _first_rows(log: BanditLog) -> AnyArray | None:
@@ -104,45 +110,16 @@ def _names(log: BanditLog, name: str) -> Column:
         ) from error
 
 
-def labels_column(labels: Any) -> Any:
-    """Return labels as an Arrow array; where they are of several types, or of more than 64 bits, as strings."""
-    import pyarrow as pa
-
-    kinds = {type(label) for label in labels}
-    texts = [str(label) for label in labels]
-    if len(set(texts)) < len(texts):
-        raise InputError("labels that differ only in their types, such as 1 and '1', cannot be written. Rename them.")
-    try:
-        return pa.array(labels if len(kinds) == 1 and kinds <= {int, float, str} else texts)
-    except OverflowError:
-        return pa.array(texts)
-    except UnicodeEncodeError as error:
-        raise InputError(f"a label cannot be written as UTF-8 ({error}). Rename it.") from error
-
-
 def _contexts(log: BanditLog, first: AnyArray | None) -> tuple[dict[str, Any], Sparse | Vector]:
     """Return the columns of features, in the first row of each context only, and how they are read."""
     X = log.X if first is None else log.X[log.context[first]]
     if not is_sparse(X):
         starts = np.arange(len(X) + 1, dtype=np.int64) * X.shape[1]
-        column = _lists(starts, np.ascontiguousarray(X).ravel(), first)
+        column = row_lists(starts, np.ascontiguousarray(X).ravel(), first)
         return {"features": column}, Vector("features", log.n_features)
-    lists = {"features.index": _lists(X.indptr, X.indices, first), "features.value": _lists(X.indptr, X.data, first)}
+    index, value = (row_lists(X.indptr, entries, first) for entries in (X.indices, X.data))
+    lists = {"features.index": index, "features.value": value}
     return lists, Sparse("features.index", "features.value", log.n_features)
-
-
-def _lists(starts: AnyArray, values: AnyArray, first: AnyArray | None) -> Column:
-    """Return one list for each row; rows that are not the first of their context have none."""
-    import pyarrow as pa
-
-    mask = None
-    if first is not None:
-        begin = np.zeros(len(first) + 1, dtype=np.int64)
-        np.cumsum(first, out=begin[1:])
-        starts, mask = starts[begin], pa.array(~first)
-    wide = len(values) >= 2**31
-    kind, number = (pa.LargeListArray, np.int64) if wide else (pa.ListArray, np.int32)
-    return kind.from_arrays(pa.array(starts.astype(number)), pa.array(values), mask=mask)
 
 
 def _looks(head: Head) -> bool:

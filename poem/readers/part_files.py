@@ -13,7 +13,7 @@ from poem.readers.columns import check_names
 from poem.readers.detect import common_format, files_of
 from poem.readers.format import FIXED_ACTIONS, Format
 from poem.readers.lines import is_by_line
-from poem.readers.notes import KEY
+from poem.readers.notes import ACTIONS_KEY, KEY
 from poem.readers.raw import Origin, RawLog
 from poem.readers.registry import all_formats, format_named
 
@@ -26,15 +26,19 @@ def read_files(
     options: Mapping[str, Any] | None = None,
     recipe: Features | None = None,
     sides: bool = True,
+    described: bool = False,
     progress: bool = False,
 ) -> tuple[RawLog, Format]:
-    """Read a file, or the part files of a folder; ``sides=False`` asks for contexts alone, to decide on."""
+    """Read a file, or the part files of a folder; ``sides=False`` asks for contexts alone, to decide on.
+
+    ``described`` says that actions are known by their features, where a format leaves that open.
+    """
     files = files_of(path)
     name = common_format(files, format)
     kind = format_named(name)
     asked = _options(kind, options or {}, recipe, f"{path.name} is {name}")
-    if not sides and "unlabelled" in kind.takes:
-        asked["unlabelled"] = True
+    wanted = {"unlabelled": not sides, "described": described}
+    asked |= {name: True for name, is_wanted in wanted.items() if is_wanted and name in kind.takes}
     if side is not None and kind.beside is None:
         raise InputError(f"a table beside the log (--side, side=) is for LibSVM; {path.name} is {name}.")
     tables = []
@@ -125,7 +129,7 @@ def _check_alike(table: Table, name: str, first: Table, first_name: str) -> None
             f"{name} and {first_name} have different columns: {sorted(different)[0]!r} is in one of them only. Write "
             "them alike."
         )
-    notes = [(one.schema.metadata or {}).get(KEY) for one in (table, first)]
+    notes = [[(one.schema.metadata or {}).get(key) for key in (KEY, ACTIONS_KEY)] for one in (table, first)]
     if notes[0] != notes[1]:
         raise ReadError(
             f"{name} and {first_name} were written by poem with other labels, features or columns. Read them one by "

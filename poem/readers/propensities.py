@@ -5,6 +5,8 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.errors import ReadError
 from poem.files import Column, coded, flattened, is_category, is_list, is_number, is_text, lengths, numbers_of, strings
+from poem.readers.candidates import candidate_ids
+from poem.readers.offered import one_output, refuse_strangers
 from poem.readers.outputs import coded_outputs
 from poem.readers.raw import RawLog
 from poem.readers.values import present
@@ -17,6 +19,8 @@ def log_propensities_of(raw: RawLog) -> FloatArray:
     name = raw.roles.propensity
     if name is None:
         return np.log(distribution_of(raw))
+    if raw.has_candidates and raw.roles.distribution is not None:
+        _check_sums(raw, distributions(raw)[0])
     values = present(raw, name)
     if raw.roles.unit == "log":
         _refuse(raw, name, values, values > 1e-9, "a logarithm of a probability is at most 0")
@@ -57,41 +61,25 @@ def distribution_of(raw: RawLog) -> FloatArray:
     name = raw.roles.distribution
     assert name is not None
     sums, chosen = distributions(raw)
-    off = np.flatnonzero(~(np.abs(sums - 1.0) <= SUM_OFF))
-    if len(off):
-        raise ReadError(
-            f"{raw.origin.place(int(off[0]))}, column {name!r}: the probabilities add up to {sums[off[0]]:.6g}, not to "
-            f"1 ({len(off):,} such rows). Fix the logging."
-        )
-    _refuse_strangers(raw, np.isnan(chosen))
+    _check_sums(raw, sums)
+    refuse_strangers(raw, np.isnan(chosen))
     _refuse(raw, name, chosen, chosen <= 0.0, "an output that was chosen had a probability above 0")
     _refuse(raw, name, chosen, chosen > 1.0 + SUM_OFF, "no probability is above 1")
     return np.minimum(chosen, 1.0)
 
 
-def _refuse_strangers(raw: RawLog, strange: AnyArray) -> None:
-    rows = np.flatnonzero(strange)
+def _check_sums(raw: RawLog, sums: FloatArray) -> None:
+    """Raise if the probabilities of a row do not add up to 1; beside a propensity, all of them may be missing."""
+    name = raw.roles.distribution
+    off = ~(np.abs(sums - 1.0) <= SUM_OFF)
+    if raw.roles.propensity is not None:
+        off &= ~raw.table.column(name).is_null().to_numpy()
+    rows = np.flatnonzero(off)
     if len(rows):
-        name = raw.roles.output[0]
-        found = raw.table.column(name)[int(rows[0])].as_py()
         raise ReadError(
-            f"{raw.origin.place(int(rows[0]))}, column {name!r}: the output {found!r} is not among the row's "
-            f"candidates ({len(rows):,} such rows). Drop such rows or fix the logging."
+            f"{raw.origin.place(int(rows[0]))}, column {name!r}: the probabilities add up to {sums[rows[0]]:.6g}, not "
+            f"to 1 ({len(rows):,} such rows). Fix the logging."
         )
-
-
-def check_candidates(raw: RawLog) -> None:
-    """Raise if an output is none of its row's candidates, where a row has any."""
-    name = raw.roles.candidates
-    assert name is not None
-    column = raw.table.column(name)
-    if not is_list(column.type):
-        raise ReadError(f"{raw.origin.name}, column {name!r} should hold lists of candidates and holds {column.type}.")
-    counts = lengths(column)
-    row = np.repeat(np.arange(len(counts)), counts)
-    found = np.array(column.is_null().to_numpy(), dtype=bool)
-    found[row[_is_candidate(raw, column, row)]] = True
-    _refuse_strangers(raw, ~found)
 
 
 def distributions(raw: RawLog) -> tuple[FloatArray, FloatArray]:
@@ -115,38 +103,38 @@ def distributions(raw: RawLog) -> tuple[FloatArray, FloatArray]:
 
 def _is_chosen(raw: RawLog, counts: IntArray, row: IntArray) -> AnyArray:
     """Return for every entry of the distributions whether it is that of the logged output."""
-    (codes, known), space = coded_outputs(raw)
-    if not space.lists_outputs:
-        raise ReadError(
-            f"{raw.origin.name}: a distribution is over single outputs, and the outputs are label sets. Name the "
-            "propensity of each set (--propensity)."
-        )
-    if raw.roles.candidates is None:
+    if not raw.has_candidates:
+        (codes, known), space = coded_outputs(raw)
+        if not space.lists_outputs:
+            raise ReadError(
+                f"{raw.origin.name}: a distribution is over single outputs, and the outputs are label sets. Name the "
+                "propensity of each set (--propensity)."
+            )
         if len(set(counts.tolist())) != 1 or counts[0] != len(known):
             raise ReadError(
                 f"{raw.origin.name}: distributions without a column of candidates need one probability for each of the "
                 f"{len(known)} outputs. Add a column of candidates (--candidates), or name all outputs."
             )
         return np.asarray(np.tile(np.arange(len(known)), len(counts)) == np.repeat(codes, counts))
-    column = raw.table.column(raw.roles.candidates)
-    if not is_list(column.type) or np.any(lengths(column) != counts):
+    within, ids = candidate_ids(raw)
+    missing = raw.table.column(raw.roles.distribution).is_null().to_numpy()
+    if np.any((within != counts) & ~missing):
+        differs = int(np.argmax((within != counts) & ~missing))
         raise ReadError(
-            f"{raw.origin.name}, column {raw.roles.candidates!r} should hold as many candidates in each row as there "
-            "are probabilities."
+            f"{raw.origin.place(differs)}, column {raw.roles.candidates or raw.actions.id!r} should hold as many "
+            f"candidates as there are probabilities; found {within[differs]} and {counts[differs]}."
         )
-    return _is_candidate(raw, column, row)
+    return _is_logged(raw, ids.filter(~np.repeat(missing, within)) if missing.any() else ids, row)
 
 
-def _is_candidate(raw: RawLog, column: Column, row: IntArray) -> AnyArray:
-    """Return for every entry of the lists of candidates whether it is the logged output."""
-    flat = flattened(column)
-    if not (is_text(flat.type) or is_number(flat.type) or is_category(flat.type)):
+def _is_logged(raw: RawLog, ids: Column, row: IntArray) -> AnyArray:
+    """Return for every candidate whether it is the logged output."""
+    if not (is_text(ids.type) or is_number(ids.type) or is_category(ids.type)):
         raise ReadError(
-            f"{raw.origin.name}, column {raw.roles.candidates!r} holds {column.type}; candidates are strings or "
-            "numbers."
+            f"{raw.origin.name}, column {raw.roles.candidates!r} holds {ids.type}; candidates are strings or numbers."
         )
-    codes, distinct = coded(strings(flat))
-    logged, outputs = coded(strings(raw.table.column(raw.roles.output[0])))
+    codes, distinct = coded(strings(ids))
+    logged, outputs = coded(strings(raw.table.column(one_output(raw))))
     number = {value: code for code, value in enumerate(distinct.to_pylist())}
     of_output = np.array([number.get(value, -2) for value in outputs.to_pylist()] + [-2])
     return np.asarray(codes == of_output[logged][row])

@@ -61,6 +61,37 @@ class About:
 
 
 @dataclass(frozen=True)
+class RawActions:
+    """What is known of actions besides a log's own columns.
+
+    Attributes
+    ----------
+    id : str
+        The field of candidates, and the column of the catalogue, that holds an action's id.
+    identity : bool
+        Each action has a feature of its own besides those that describe it.
+    catalogue : pyarrow.Table, optional
+        Raw columns of actions that are the same in all rows, one row per action.
+    origin : Origin
+        Where the catalogue comes from.
+    rows : pyarrow.Table, optional
+        Rows of encoded features that candidates share by their numbers.
+    features : Features, optional
+        How the columns of actions become features, where the file says so.
+    recipe : Features, optional
+        How features that are already encoded were made.
+    """
+
+    id: str = "id"
+    identity: bool = False
+    catalogue: Table | None = None
+    origin: Origin = Origin("the catalogue")
+    rows: Table | None = None
+    features: Features | None = None
+    recipe: Features | None = None
+
+
+@dataclass(frozen=True)
 class RawLog:
     """A log before anything of it is checked; :func:`poem.readers.checked.log_of` turns it into a BanditLog.
 
@@ -76,6 +107,8 @@ class RawLog:
     about : About
     structure : dict, Structure or name, optional
         What an output is, where the file or the user says so.
+    actions : RawActions
+        What is known of actions besides the columns.
     """
 
     table: Table
@@ -85,6 +118,12 @@ class RawLog:
     features: Features | None = None
     about: About = About()
     structure: Any = None
+    actions: RawActions = RawActions()
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether the log says what could have been chosen."""
+        return self.roles.candidates is not None or self.actions.catalogue is not None
 
     def says_missing(self) -> bool:
         """Tell whether the file itself says that propensities were not logged, and nobody named them since."""

@@ -13,9 +13,11 @@ from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, ReadError
 from poem.files import Table, as_table, check_text, plain_table, shown
+from poem.readers.catalogue import with_catalogue
 from poem.readers.checked import log_of
 from poem.readers.columns import Columns, Roles, assign
 from poem.readers.detect import suffix_format, written_suffixes
+from poem.readers.ignored import of_actions, without_columns
 from poem.readers.notes import with_notes
 from poem.readers.parquet import raw_of
 from poem.readers.part_files import read_files
@@ -42,6 +44,8 @@ def read_log(
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     actions_vary: bool = False,
+    actions: Any = None,
+    identity: bool = False,
     progress: bool = False,
 ) -> BanditLog:
     """Read a log from a file, a folder of part files, or a data frame.
@@ -76,6 +80,11 @@ def read_log(
     actions_vary : bool
         Of a DSJSON file: the number or the features of its actions differ between lines, and an action is known by its
         index alone.
+    actions : path or data frame, optional
+        A catalogue: one row per action, with its id (``"id"``, or as ``columns`` say) and columns that describe it.
+        Without a column of candidates all of its actions are available in each row.
+    identity : bool
+        Give each action a feature of its own besides those that describe it.
     progress : bool
         Show which part file is being read.
 
@@ -97,6 +106,8 @@ def read_log(
         side=side,
         delimiter=delimiter,
         actions_vary=actions_vary,
+        actions=actions,
+        identity=identity,
         recipe=recipe,
         progress=progress,
     )
@@ -112,9 +123,12 @@ def read_raw(
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
     actions_vary: bool = False,
+    actions: Any = None,
+    identity: bool = False,
     defaults: Roles | None = None,
     recipe: Features | None = None,
     sides: bool = True,
+    described: bool = False,
     progress: bool = False,
 ) -> RawLog:
     """Read a table and say which of its columns is what; nothing is checked yet.
@@ -122,7 +136,7 @@ def read_raw(
     ``structure`` says what an output is, unless it is to be inferred. ``defaults`` are the roles of a log that was read
     before; they apply to columns that this one has as well. ``recipe`` says how columns will become features: a column
     that was text there is text here, even if it looks like numbers. ``sides=False`` leaves out the tables beside files
-    of contexts.
+    of contexts. ``described`` says that actions are known by their features, where a format leaves that open.
     """
     ignored: tuple[str, ...] = ()
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "iloc"):
@@ -131,7 +145,14 @@ def read_raw(
     elif isinstance(source, str | os.PathLike):
         options = {"delimiter": delimiter, "actions_vary": actions_vary}
         raw, kind = read_files(
-            Path(source), format=format, side=side, options=options, recipe=recipe, sides=sides, progress=progress
+            Path(source),
+            format=format,
+            side=side,
+            options=options,
+            recipe=recipe,
+            sides=sides,
+            described=described,
+            progress=progress,
         )
         ignored = kind.ignored if columns.context is None else ()
     else:
@@ -139,18 +160,32 @@ def read_raw(
     raw = with_notes(replace(raw, table=plain_table(raw.table)))
     present = tuple(pattern for pattern in ignored if _matches(pattern, raw.table))
     raw = raw if structure is None else replace(raw, structure=structure)
+    raw = _with_actions(raw, columns.action_id, actions, identity)
     return _with_own_contexts(_with_roles(raw, columns, present, defaults))
+
+
+def _with_actions(raw: RawLog, action_id: str | None, catalogue: Any, identity: bool) -> RawLog:
+    """Return a log with what the user says of actions, besides what the file says."""
+    if action_id is None and catalogue is None and not identity:
+        return raw
+    if raw.about.encoded:
+        raise InputError(f"{raw.origin.name} holds features of actions already. Leave actions= and identity= out.")
+    known = raw.actions
+    known = replace(known, id=action_id or known.id, identity=identity or known.identity)
+    return replace(raw, actions=known if catalogue is None else with_catalogue(known, catalogue))
 
 
 def _with_roles(raw: RawLog, columns: Columns, ignored: tuple[str, ...], defaults: Roles | None) -> RawLog:
     """Return a log whose columns are known; ``ignored`` are left out besides those that the user ignores."""
     table = raw.table
     known = raw.roles if defaults is None or raw.about.encoded else _merged(raw.roles, defaults, table)
+    of_candidates = of_actions(raw, columns, known)
+    columns = replace(columns, ignore=tuple(name for name in columns.ignored() if name not in of_candidates))
     found = assign(table, raw.origin.name, known, replace(columns, ignore=(*columns.ignored(), *ignored)))
     roles = _without_empty_times(found, columns, table)
     if raw.roles.context and columns.context is None and not columns.ignored():
         roles = replace(roles, context=tuple(name for name in _still_there(raw) if name not in roles.taken()))
-    return replace(raw, roles=roles)
+    return without_columns(replace(raw, roles=roles), of_candidates)
 
 
 def _with_own_contexts(raw: RawLog) -> RawLog:
@@ -202,14 +237,29 @@ def _matches(pattern: str, table: Table) -> bool:
 
 def read_contexts(
     source: Any,
+    columns: Columns = BY_NAME,
     *,
     format: str | None = None,
     delimiter: str | None = None,
+    actions: Any = None,
+    defaults: Roles | None = None,
     recipe: Features | None = None,
+    described: bool = False,
     progress: bool = False,
 ) -> RawLog:
     """Read a table of contexts to decide on, by the recipe of a policy; it need not hold anything else."""
-    return read_raw(source, format=format, delimiter=delimiter, recipe=recipe, sides=False, progress=progress)
+    return read_raw(
+        source,
+        columns,
+        format=format,
+        delimiter=delimiter,
+        actions=actions,
+        defaults=defaults,
+        recipe=recipe,
+        sides=False,
+        described=described,
+        progress=progress,
+    )
 
 
 def write_log(log: BanditLog | RawLog, path: str | os.PathLike[str]) -> Path:

@@ -2,7 +2,7 @@
 
 One decision per line (``--cb``)
     ``action:cost:probability | features``. Words before the bar are actions; one of them has a cost and a probability,
-    the others are only said to be available. Blank lines are skipped.
+    the others are only said to be available. A line that names one action has all of them. Blank lines are skipped.
 One line per action (``--cb_adf``)
     Blocks, with an empty line between them: ``shared | features`` of the context, which may be missing, and one line
     ``| features`` per action. The chosen one has ``0:cost:probability`` before the bar; the number is not read.
@@ -65,7 +65,8 @@ def read_vw(content: bytes, name: str, *, unlabelled: bool = False) -> pa.Table:
     -------
     pyarrow.Table
         One row for each decision: ``action`` (int64, from 1), ``cost``, ``probability`` (double), ``features.name``
-        (list of dictionary-encoded strings) and ``features.value`` (list of doubles). If there are several lines per
+        (list of dictionary-encoded strings) and ``features.value`` (list of doubles). Where lines name several actions,
+        ``candidates`` (list of int64) are what each line has. If there are several lines per
         decision, ``candidates`` holds its actions, a list of structs with ``features.name`` and ``features.value``,
         and ``action`` is the position of the chosen one. Slots also have ``group``, which is the same for all slots
         of a request, and, if the file has them, ``distribution``: the probabilities of the candidates.

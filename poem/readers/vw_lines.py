@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.readers.vw_available import available_actions
 from poem.readers.vw_columns import counted, lists, named, rendered_names, settle_late_numbers, without_zeros
 from poem.readers.vw_features import COSTS, PROBABILITIES, VALUES
 from poem.readers.vw_problems import FINE, failed
@@ -39,12 +40,12 @@ def read_lines(content: bytes, name: str) -> pa.Table:
     arrays = {COSTS: lines.costs, PROBABILITIES: lines.probabilities, VALUES: lines.values}
     settle_late_numbers(lines.late, arrays, content, name)
     values, codes, stops = without_zeros(lines.values, lines.codes, lines.stops)
-    return pa.table(
-        {
-            "action": pa.array(lines.actions),
-            "cost": pa.array(lines.costs),
-            "probability": pa.array(lines.probabilities),
-            "features.name": lists(stops, named(codes, rendered_names(lines.keys, content, name))),
-            "features.value": lists(stops, pa.array(values)),
-        }
-    )
+    columns = {
+        "action": pa.array(lines.actions),
+        "cost": pa.array(lines.costs),
+        "probability": pa.array(lines.probabilities),
+        "features.name": lists(stops, named(codes, rendered_names(lines.keys, content, name))),
+        "features.value": lists(stops, pa.array(values)),
+    }
+    available = available_actions(data, len(lines.actions))
+    return pa.table(columns if available is None else columns | {"candidates": available})

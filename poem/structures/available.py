@@ -1,6 +1,6 @@
 """What could be chosen in each context, ragged: nothing is padded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,26 +143,26 @@ class Available:
         """Return the same with other numbers for the actions."""
         return replace(self, action=number[self.action])
 
-    def check(self, labels: Sequence[Any]) -> None:
-        """Raise LogError for a context without candidates, with too many, or with one of them twice."""
+    def check(self, labels: Sequence[Any], place: Callable[[int], str] = "context {}".format) -> None:
+        """Raise LogError for a context without candidates, with too many, or with one of them twice.
+
+        ``place`` names a context in messages.
+        """
         counts = self.counts()
         if len(counts) and counts.min() < 1:
             context = int(np.argmin(counts))
-            raise LogError(f"context {context} has no candidates. Each decision needs at least one; drop such rows.")
+            raise LogError(f"{place(context)} has no candidates. Each decision needs at least one; drop such rows.")
         if len(counts) and counts.max() > MOST_CANDIDATES:
             context = int(np.argmax(counts))
             raise LogError(
-                f"context {context} has {counts[context]:,} candidates; {MOST_CANDIDATES:,} is the most. Choose among "
+                f"{place(context)} has {counts[context]:,} candidates; {MOST_CANDIDATES:,} is the most. Choose among "
                 "fewer, as a first stage of ranking does."
             )
-        owner = np.repeat(np.arange(self.n_contexts), counts)
-        order = np.lexsort((self.action, owner))
-        same = (np.diff(owner[order]) == 0) & (np.diff(self.action[order]) == 0)
+        keys = np.sort(np.repeat(np.arange(self.n_contexts), counts) * len(labels) + self.action)
+        same = np.diff(keys) == 0
         if same.any():
-            place = order[int(np.argmax(same)) + 1]
-            raise LogError(
-                f"context {owner[place]} has the candidate {labels[self.action[place]]!r} twice. Name each one once."
-            )
+            context, action = divmod(int(keys[np.argmax(same)]), len(labels))
+            raise LogError(f"{place(context)} has the candidate {labels[action]!r} twice. Name each one once.")
 
 
 def _same(one: Matrix, two: Matrix) -> bool:
@@ -177,7 +177,12 @@ def _same(one: Matrix, two: Matrix) -> bool:
 
 def _frozen_csr(matrix: Matrix) -> Matrix:
     view = sp.csr_array(matrix.shape, dtype=np.float64)
-    view.data, view.indices, view.indptr = frozen(matrix.data), frozen(matrix.indices), frozen(matrix.indptr)
+    kind = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 else np.int64  # one for equal matrices
+    view.data, view.indices, view.indptr = (
+        frozen(matrix.data),
+        frozen(matrix.indices, kind),
+        frozen(matrix.indptr, kind),
+    )
     return view
 
 

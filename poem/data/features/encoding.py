@@ -1,7 +1,7 @@
 """How raw columns become features, where the defaults do not fit."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from poem.errors import InputError
 
@@ -39,6 +39,14 @@ class Encoding:
     def __post_init__(self) -> None:
         if not isinstance(self.hash_size, int) or not 1 <= self.hash_size <= MOST_FEATURES:
             raise InputError(f"hash_size must be a whole number from 1 to {MOST_FEATURES}; found {self.hash_size!r}.")
+
+    def only(self, names: Collection[str]) -> "Encoding":
+        """Return the same for some columns; others are not asked for."""
+        asked = {name: kind for name, kind in self.by_column().items() if name in names}
+        one_hot, hashed, text = (
+            tuple(name for name in asked if asked[name] == kind) for kind in ("one-hot", "hashed", "text")
+        )
+        return replace(self, one_hot=one_hot, hashed=hashed, text=text)
 
     def by_column(self) -> dict[str, str]:
         """Return the kind of feature that was asked for, by column."""

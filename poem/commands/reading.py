@@ -1,0 +1,183 @@
+"""What says how a log is read: which column is what, and how columns become features."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from poem.commands.arguments import names, remark, whole_number, working
+from poem.errors import InputError
+from poem.readers import FORMATS
+
+if TYPE_CHECKING:
+    from poem.data import BanditLog
+    from poem.data.features import Encoding, Features
+    from poem.policies import FlooredPolicy, Policy
+    from poem.readers import Columns, RawLog
+
+
+def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
+    """Add what says which column of a log is what."""
+    columns = parser.add_argument_group(
+        "columns", "which column is what; one that is called output, loss, reward … need not be named"
+    )
+    columns.add_argument(
+        "--context", type=names, metavar="NAMES", help="features, such as 'user_*,age' (default: all other columns)"
+    )
+    columns.add_argument("--output", type=names, metavar="NAME", help="what was decided; or several 0/1 columns a,b,c")
+    outcome = columns.add_mutually_exclusive_group()
+    outcome.add_argument("--loss", metavar="NAME", help="what it cost: lower is better")
+    outcome.add_argument("--reward", metavar="NAME", help="what it earned: higher is better")
+    columns.add_argument(
+        "--propensity",
+        metavar="NAME",
+        help="probability with which it was decided; 'estimate' if that was not logged",
+    )
+    columns.add_argument(
+        "--propensity-unit",
+        choices=("probability", "percent", "log"),
+        metavar="UNIT",
+        help="probability (default), percent or log",
+    )
+    add_structure(columns)
+    columns.add_argument("--group", metavar="NAME", help="user or session: rows of one are not independent")
+    columns.add_argument("--time", metavar="NAME", help="when it was decided")
+    columns.add_argument("--logger", metavar="NAME", help="which of several policies decided")
+    columns.add_argument("--candidates", metavar="NAME", help="lists of what could have been chosen: ids, or structs")
+    columns.add_argument("--distribution", metavar="NAME", help="lists of the candidates' probabilities")
+    columns.add_argument(
+        "--ignore", type=names, default=(), metavar="NAMES", help="columns to leave out, such as 'candidates.price'"
+    )
+    add_actions(columns)
+    columns.add_argument(
+        "--identity", action="store_true", help="give each action a feature of its own besides those that describe it"
+    )
+    add_format(columns, "LOG")
+    columns.add_argument("--delimiter", metavar="C", help="of a CSV file (default: found in its first line)")
+    columns.add_argument(
+        "--actions-vary", action="store_true", help="of DSJSON: identify an action by its index and ignore its features"
+    )
+    columns.add_argument(
+        "--side", type=Path, metavar="FILE", help="table beside a LibSVM file (default: the same name)"
+    )
+    if encoding:
+        add_encoding(parser)
+
+
+def add_actions(parser: Any) -> None:
+    """Add what says what actions are."""
+    parser.add_argument(
+        "--actions", type=Path, metavar="FILE", help="catalogue beside the log: one row per action, with its features"
+    )
+    parser.add_argument("--action-id", metavar="NAME", help="ids of candidates and of the catalogue (default: id)")
+
+
+def add_structure(parser: Any) -> None:
+    """Add what says what an output is."""
+    parser.add_argument(
+        "--structure",
+        metavar="NAME",
+        help="what an output is, such as 'subset' for sets of one size (default: a class, or a set of any size)",
+    )
+
+
+def add_format(parser: Any, of: str) -> None:
+    """Add what says how a file is read."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        metavar="F",
+        help=f"of {of}: {', '.join(FORMATS)} (default: by suffix or content)",
+    )
+
+
+def add_encoding(parser: argparse.ArgumentParser) -> None:
+    """Add what says how columns become features."""
+    encoding = parser.add_argument_group(
+        "features", "by default numbers as they are, strings one-hot, and hashed if there are many"
+    )
+    encoding.add_argument("--scale", action="store_true", help="scale numbers to mean 0 and standard deviation 1")
+    encoding.add_argument("--one-hot", type=names, default=(), metavar="NAMES", help="columns to take as categories")
+    encoding.add_argument("--hash", type=names, default=(), metavar="NAMES", help="columns to hash")
+    encoding.add_argument("--text", type=names, default=(), metavar="NAMES", help="columns whose words to hash")
+    encoding.add_argument(
+        "--hash-size", type=whole_number(1), metavar="N", help="features of each hashed column (default: 4096)"
+    )
+
+
+def named_columns(options: argparse.Namespace) -> "Columns":
+    """Return the columns that were named."""
+    from poem.readers import Columns
+
+    output = options.output if options.output is None or len(options.output) > 1 else options.output[0]
+    same = ("context", "loss", "reward", "propensity_unit", "group", "time", "logger")
+    offered = ("candidates", "distribution", "action_id")
+    propensity = None if options.propensity == "estimate" else options.propensity
+    named = {role: getattr(options, role) for role in (*same, *offered)}
+    return Columns(**named, output=output, propensity=propensity, ignore=options.ignore)
+
+
+def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> "Encoding | None":
+    """Return how columns become features; refuse to be told where the features are made already."""
+    from poem.data.features import Encoding
+
+    asked = {name: getattr(options, name) for name in ("scale", "one_hot", "hash", "text", "hash_size")}
+    given = {name: value for name, value in asked.items() if value}
+    if not given:
+        return None
+    if recipe is not None or raw.features is not None:
+        why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
+        option = next(iter(given)).replace("_", "-")
+        raise InputError(f"--{option} has no effect: {why}. Leave it out.")
+    return Encoding(**{{"hash": "hashed"}.get(name, name): value for name, value in given.items()})
+
+
+# ---- logs and policies ----------------------------------------------------------------------------
+
+
+def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | None" = None) -> "RawLog":
+    """Read the log that a command was given; a policy knows the columns of its own log."""
+    from poem.policies import how_to_read, with_action_id
+    from poem.readers import read_raw
+
+    columns = named_columns(options)
+    return read_raw(
+        options.log,
+        columns if policy is None else with_action_id(policy, columns),
+        structure=options.structure,
+        format=options.format,
+        side=options.side,
+        delimiter=options.delimiter,
+        actions_vary=options.actions_vary,
+        actions=options.actions,
+        identity=options.identity,
+        **({} if policy is None else how_to_read(policy)),
+        progress=not options.quiet,
+    )
+
+
+def log_for(
+    policy: "Policy | FlooredPolicy",
+    path: Path,
+    raw: "RawLog",
+    options: argparse.Namespace,
+    encoding: "Encoding | None" = None,
+) -> "BanditLog":
+    """Return a log in the way that a policy's own log was read: its features and outputs."""
+    from poem.policies import log_for
+
+    missing = options.propensity == "estimate"
+    with working(options, "checking"):
+        log = log_for(policy, raw, missing=missing, encoding=encoding, name=path.name)
+    return estimated(log, options)
+
+
+def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
+    """Return the log with estimated propensities if that was asked for, and say so."""
+    if options.propensity != "estimate":
+        return log
+    from poem.evaluation import estimate_propensities
+
+    with working(options, "estimating propensities"):
+        found = estimate_propensities(log)
+    remark(options, f"propensities are estimated, not logged: {found!r}")
+    return found.log
