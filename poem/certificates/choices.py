@@ -44,7 +44,7 @@ class Choices:
     def expected(self, seen: IntArray, n_actions: int) -> FloatArray:
         """Return how often each action is chosen on average, if contexts are ``seen`` that often."""
         weights = self.chance * np.repeat(seen, self.available.counts())
-        return np.bincount(self.available.action, weights, minlength=n_actions)
+        return np.asarray(np.bincount(self.available.action, weights, minlength=n_actions), dtype=np.float64)
 
 
 def choices_of(log: BanditLog, available: Available) -> Choices:

@@ -85,7 +85,8 @@ class Facts:
         if available is None:
             return None
         seen = np.bincount(self.log.context, rows, minlength=available.n_contexts)
-        return np.bincount(available.action, np.repeat(seen, available.counts()), minlength=len(self.counts))
+        there = np.bincount(available.action, np.repeat(seen, available.counts()), minlength=len(self.counts))
+        return np.asarray(there, dtype=np.float64)
 
     # ---- what was chosen --------------------------------------------------------------------
 
