@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.data import BanditLog
+from poem.data import BanditLog, has_kinds
 from poem.policies import Judged
 from poem.structures import Available, Fixed
 
@@ -66,4 +66,4 @@ def _of_actions(marginals: FloatArray, log: BanditLog, available: Available, see
         for code in order.tolist()
         if offered[code] > 0
     )
-    return Support(float(probability[logged == 0].sum()), log.structure.described, tuple(actions))
+    return Support(float(probability[logged == 0].sum()), has_kinds(log), tuple(actions))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from poem.arrays import IntArray
+from poem.data import has_kinds
 from poem.health.facts import Facts
 from poem.health.finding import Finding, Tried, Verdict, counted, listed, percent
 
@@ -22,8 +23,27 @@ def availability(facts: Facts) -> Iterator[Finding]:
         text = f"{counted(int(low), 'available action')} in every row; "
     text += f"{int((facts.due() > 0.0).sum()):,} different ones"
     yield Finding("availability", "available actions", float(median), "fit", text)
+    yield from _features(facts)
     yield from _single(facts)
     yield from _never(facts)
+
+
+def _features(facts: Facts) -> Iterator[Finding]:
+    """Report the features of actions, and those that are the same in all of them."""
+    available, log = facts.log.available, facts.log
+    if available is None or available.features is None:
+        return
+    z, ids = available.features, len(log.structure.known_labels(log.labels))
+    width, rows = z.shape[1] - ids, z.shape[0]
+    own = f" and one of its own for each of {ids:,} actions" if ids else ""
+    text = f"{counted(width, 'feature')} of actions{own}, {z.nnz / max(1, rows):.1f} non-zeros each"
+    yield Finding("availability", "features of actions", float(width), "fit", text)
+    low, high = (np.asarray(end.toarray()).ravel()[:width] for end in (z.min(axis=0), z.max(axis=0)))
+    constant = np.flatnonzero(low == high)
+    if len(constant) and rows > 1:
+        names = [str(j) if log.action_names is None else log.action_names[j] for j in constant[:5].tolist()]
+        text = f"{counted(len(constant), 'feature')} of actions never change: {listed(names, count=len(constant))}"
+        yield Finding("availability", "constant features of actions", float(len(constant)), "fit", text)
 
 
 def _single(facts: Facts) -> Iterator[Finding]:
@@ -51,7 +71,7 @@ def _never(facts: Facts) -> Iterator[Finding]:
     never = np.flatnonzero((facts.offered > 0.0) & (counts == 0))
     seldom = np.flatnonzero((counts > 0) & (counts < FEW_ROWS))
     # What features say of an action is learnt from others.
-    verdict: Verdict = "fit" if log.structure.described else "with care"
+    verdict: Verdict = "fit" if has_kinds(log) else "with care"
     if len(never):
         chances = float((facts.offered[never]).sum() / facts.offered.sum())
         text = (

@@ -134,8 +134,10 @@ def outputs(facts: Facts) -> Iterator[Finding]:
 def _classes(facts: Facts) -> Iterator[Finding]:
     counts, labels, n = facts.counts, facts.log.labels, len(facts.log)
     most, least = int(np.argmax(counts)), int(np.argmin(np.where(counts > 0, counts, n + 1)))
+    what = facts.log.structure.describe()
+    what = what if facts.choices is None else f"one of what is available in each row, {len(labels):,} actions in all"
     text = (
-        f"{facts.log.structure.describe()}; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
+        f"{what}; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
         f"the rarest logged one {labels[least]!r} in {percent(counts[least] / n)}"
     )
     yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
