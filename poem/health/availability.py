@@ -29,7 +29,7 @@ def availability(facts: Facts) -> Iterator[Finding]:
 
 
 def _features(facts: Facts) -> Iterator[Finding]:
-    """Report the features of actions, and those that are the same in all of them."""
+    """Report the features of actions, and those that are the same in all of them; hashed ones may be unused."""
     available, log = facts.log.available, facts.log
     if available is None or available.features is None:
         return
@@ -39,7 +39,7 @@ def _features(facts: Facts) -> Iterator[Finding]:
     text = f"{counted(width, 'feature')} of actions{own}, {z.nnz / max(1, rows):.1f} non-zeros each"
     yield Finding("availability", "features of actions", float(width), "fit", text)
     low, high = (np.asarray(end.toarray()).ravel()[:width] for end in (z.min(axis=0), z.max(axis=0)))
-    constant = np.flatnonzero(low == high)
+    constant = np.flatnonzero((low == high) & (high != 0.0))
     if len(constant) and rows > 1:
         names = [str(j) if log.action_names is None else log.action_names[j] for j in constant[:5].tolist()]
         text = f"{counted(len(constant), 'feature')} of actions never change: {listed(names, count=len(constant))}"

@@ -28,7 +28,7 @@ def check_available(sound: Sound) -> None:
     else:
         chosen, twice = _by_name(ids, output, counts)
     strange = named & (counts > 0) & ~chosen & ~sound.bad
-    what = "have an output that is not among their available actions"
+    what = "have an output that was not available"
     sound.note("availability", "not available", strange, what, LOG_ALL)
     sound.note("availability", "actions twice", twice, "have an available action twice", "Name each one once.")
 

@@ -184,7 +184,7 @@ def _present(X: Matrix, column: int) -> BoolArray:
 
 def list_fingerprints(available: Available) -> AnyArray:
     """Return a hash per list of candidates: equal if they are the same actions with the same features, in any order."""
-    columns = [available.action]
+    columns = [available.action.astype(np.int64) + 1]  # 0 has the hash 0, and would not count in a sum
     if available.features is not None:
         of_rows = fingerprints(available.features)
         columns.append(of_rows if available.row is None else of_rows[available.row])
