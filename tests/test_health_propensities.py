@@ -39,7 +39,8 @@ def test_distributions_that_do_not_add_up_are_said():
 
 def test_an_output_that_is_no_candidate_is_said():
     health = inspect(distributions(candidates=[[9] * K if row == 2 else list(range(K)) for row in range(1000)]))
-    assert health.of("no candidate").value == 1
+    assert health.of("not available").value == 1
+    assert "row 2" in health.of("not available").text
 
 
 def test_distributions_that_contradict_the_propensity_are_said():

@@ -38,6 +38,7 @@ from poem.estimators import IPS, SNIPS, DoublyRobust, Rows, ShrinkageDR, SwitchD
 from poem.estimators.intervals import bernstein, bootstrap, clopper_pearson, least_mean, normal, student, truncated
 from poem.evaluation.comparison import ALL
 from poem.evaluation.diagnostics import diagnose, pareto_k
+from poem.evaluation.support import Support
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -225,9 +226,9 @@ def test_weights_are_diagnosed_unit_by_unit():
     ratio = np.repeat(np.where(np.arange(100) < 3, 30.0, 0.1), 50)
     rows = Rows(np.log(ratio), -np.ones(5000))
     unit = np.repeat(np.arange(100), 50)
-    assert diagnose(rows, None, 0.0, None)["effective units"].value > 100
-    assert diagnose(rows, unit, 0.0, None)["effective units"].value < 5
-    assert diagnose(rows, unit, 0.0, None).verdict == "don't"
+    assert diagnose(rows, None, Support(0.0), None)["effective units"].value > 100
+    assert diagnose(rows, unit, Support(0.0), None)["effective units"].value < 5
+    assert diagnose(rows, unit, Support(0.0), None).verdict == "don't"
 
 
 def constant_loss_log():
@@ -404,7 +405,7 @@ def trusted_and_covered(loss_of, mean, n, logs=300):
         rows = Rows(np.log(np.where(rng.random(n) < 0.5, 1.8, 0.2)), loss - loss.max(), np.full(n, np.log(0.5)))
         one = SNIPS(None).judge(rows)
         low, high = student(one.value, one.stderr, one.effective_n - 1.0, TAIL)
-        found.append((diagnose(rows, None, 0.0, None).verdict == "trust", low <= mean - loss.max() <= high))
+        found.append((diagnose(rows, None, Support(0.0), None).verdict == "trust", low <= mean - loss.max() <= high))
     return np.transpose(found)
 
 

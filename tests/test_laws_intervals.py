@@ -38,6 +38,7 @@ from poem.estimators.intervals import (
 )
 from poem.evaluation.comparison import ALL
 from poem.evaluation.diagnostics import diagnose
+from poem.evaluation.support import Support
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
@@ -91,7 +92,7 @@ def test_diagnostics_warn_where_intervals_do_not_cover(where):
     outputs, weights, n = where
     here = world(outputs, weights)
     logs = [taken(here.cells, drawn(counts)) for counts in here.draw(n, 300, seed=4)]
-    verdicts = Counter(diagnose(rows, None, 0.0, None).verdict for rows in logs)
+    verdicts = Counter(diagnose(rows, None, Support(0.0), None).verdict for rows in logs)
     # Of 2000 rows, those that were never drawn can leave weights that look harmless.
     assert verdicts["trust"] <= (0 if n == 200 else 0.1 * len(logs))
 
@@ -100,7 +101,7 @@ def test_diagnostics_warn_where_intervals_do_not_cover(where):
 def test_diagnostics_do_not_warn_of_light_weights(outputs):
     here = world(outputs, "light")
     logs = [taken(here.cells, drawn(counts)) for counts in here.draw(200, 300, seed=4)]
-    assert sum(diagnose(rows, None, 0.0, None).verdict == "trust" for rows in logs) >= 0.98 * len(logs)
+    assert sum(diagnose(rows, None, Support(0.0), None).verdict == "trust" for rows in logs) >= 0.98 * len(logs)
 
 
 @every_world

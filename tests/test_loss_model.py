@@ -14,7 +14,7 @@ from poem.compute.kernels import Threads
 from poem.data.folds import folds_of
 from poem.errors import InputError
 from poem.evaluation.judging import JudgedLog, model_for
-from poem.evaluation.support import unsupported_share
+from poem.evaluation.support import support_of
 from poem.models import CrossFitted, LossModel, cross_fit
 from poem.models.held_out import MANY_UNITS, held_out, some_units
 from poem.models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
@@ -352,5 +352,5 @@ def test_the_share_of_outputs_never_logged_is_that_of_enumeration(kind):
     x = log.X[log.context]
     inside = sum(np.exp(policy.log_prob(x, np.array([one] * len(log)))) for one in outputs)
     (judged,) = judge_all(policy, log)
-    assert unsupported_share(judged, log) == pytest.approx(1.0 - inside.mean(), rel=1e-9)
-    assert unsupported_share(judge_all(policy, a_log(kind))[0], a_log(kind)) == 0.0
+    assert support_of(judged, log).never_logged == pytest.approx(1.0 - inside.mean(), rel=1e-9)
+    assert support_of(judge_all(policy, a_log(kind))[0], a_log(kind)).never_logged == 0.0

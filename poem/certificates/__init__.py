@@ -2,6 +2,7 @@
 
 from poem.certificates.adaptive import Adaptation, adapts, unexplained
 from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
+from poem.certificates.choices import Choices, choices_of
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
 from poem.certificates.tails import extremes, heavy_tail, pareto_k
@@ -10,6 +11,7 @@ __all__ = [
     "CAPS",
     "Adaptation",
     "Certificate",
+    "Choices",
     "Control",
     "Evidence",
     "Forecast",
@@ -17,6 +19,7 @@ __all__ = [
     "adapts",
     "can_control",
     "can_have_steps",
+    "choices_of",
     "extremes",
     "finite",
     "forecast",

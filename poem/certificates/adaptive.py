@@ -9,6 +9,9 @@ the ρ of earlier rows as much as with the ρ of later rows. A policy that learn
 where k(i, j) = (1[yᵢ = yⱼ] − 1/K)·(1 + x̃ᵢ·x̃ⱼ) is how much row j tells about the decision of row i. D is linear in ρ,
 D = Σⱼ cⱼρⱼ, and changes its sign if time is reversed. So its mean is 0 for every policy that does not learn, however
 poorly e and ρ are modelled.
+
+Where each row has available actions of its own, p depends on these too. What one linear policy for all rows says of
+contexts and lists is taken off log p first (:mod:`poem.certificates.choices`).
 """
 
 from dataclasses import dataclass
@@ -17,16 +20,19 @@ import numpy as np
 from scipy import sparse, special
 
 from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.certificates.choices import choices_of
 from poem.compute import Matrix, compact, is_sparse
 from poem.data import BanditLog
 
 LEAST_ROWS = 100  # below which nothing can be told
 MOST_ROWS = 100_000  # the earliest rows, which are enough
+MOST_LISTS = 20_000  # the earliest rows with available actions of their own: each is a whole list
 MOST_FEATURES = 8  # that stand for the context
 ROWS_PER_FEATURE = 20  # of each output
 FOLLOWS = 0.01  # how often a policy that does not learn may be called one that does …
 CHANGES = 0.005  # … and one that does not change, one that changes
 FLAT = 1e-6  # a spread of log p that is rounding
+CLOSE = 0.05  # a spread, relative to that of log p, that is no more than the error of a fitted policy
 
 
 @dataclass(frozen=True)
@@ -54,14 +60,14 @@ class Adaptation:
 def adapts(log: BanditLog) -> Adaptation:
     """Test whether propensities change with time, and whether they follow past rewards.
 
-    This tests only logged propensities of classes, in the earliest MOST_ROWS rows.
+    This tests only logged propensities of outputs of which one is chosen, in the earliest MOST_ROWS rows.
     """
     timed = log.time is not None and bool(log.time.min() < log.time.max())
     nothing = Adaptation(False, False, 1.0, timed)
-    if len(log) < LEAST_ROWS or log.propensities != "logged" or not log.structure.lists_outputs:
+    if len(log) < LEAST_ROWS or log.propensities != "logged" or not log.structure.one_each:
         return nothing
     order = np.argsort(log.time, kind="stable") if timed and log.time is not None else np.arange(len(log))
-    rows = _Rows.of(log, order[:MOST_ROWS])
+    rows = _Rows.of(log.take(order[: MOST_ROWS if log.available is None else MOST_LISTS]))
     if rows is None:
         return nothing
     p_value = _follows(rows)
@@ -87,17 +93,25 @@ class _Rows:
     features: FloatArray
 
     @staticmethod
-    def of(log: BanditLog, order: IntArray) -> "_Rows | None":
+    def of(log: BanditLog) -> "_Rows | None":
         """Prepare the rows; None if log p or the reward has nothing left to test."""
-        code = np.unique(log.y[order], return_inverse=True)[1].astype(np.int64)
-        log_p, reward = log.log_propensity[order], 0.0 - log.loss[order]
+        code = np.unique(log.y, return_inverse=True)[1].astype(np.int64)
+        log_p, reward = _relative(log), 0.0 - log.loss
         counts = np.bincount(code).astype(np.int64)
-        features = _features(log.X[log.context[order]], code, log_p, len(code) // (ROWS_PER_FEATURE * len(counts)))
+        features = _features(log.X[log.context], code, log_p, len(code) // (ROWS_PER_FEATURE * len(counts)))
         left, noise = (_left_over(values, code, counts, features) for values in (log_p, reward))
         size = float(np.abs(reward).max())
-        if len(counts) < 2 or left.std() < FLAT or not np.isfinite(size) or noise.std() <= FLAT * size:
+        least = FLAT if log.available is None else FLAT + CLOSE * float(log.log_propensity.std())
+        if len(counts) < 2 or left.std() < least or not np.isfinite(size) or noise.std() <= FLAT * size:
             return None
-        return _Rows(left, noise, reward - reward.mean(), code, counts, log.units()[order], features)
+        return _Rows(left, noise, reward - reward.mean(), code, counts, log.units(), features)
+
+
+def _relative(log: BanditLog) -> FloatArray:
+    """Return log p of each row, relative to what its list of available actions explains."""
+    if log.available is None:
+        return log.log_propensity
+    return log.log_propensity - np.log(np.maximum(choices_of(log, log.available).of_logged(log), 1e-300))
 
 
 # ---- what the context and the output explain --------------------------------------------------------
@@ -115,6 +129,8 @@ def unexplained(X: Matrix, code: IntArray, values: FloatArray) -> FloatArray:
 
 def _features(X: Matrix, code: IntArray, target: FloatArray, most: int) -> FloatArray:
     """Return 1 and the standardised features that correlate most with the target among the rows of an output."""
+    if most < 1:
+        return np.ones((len(code), 1))
     _, X = compact(X)
     columns = _telling(X, code, target)[: min(most, MOST_FEATURES)]
     values = X[:, columns].toarray() if is_sparse(X) else X[:, columns]
@@ -132,15 +148,16 @@ def _telling(X: Matrix, code: IntArray, target: FloatArray) -> IntArray:
     centred = outputs * (target - (outputs @ target / counts)[code])
     mean = np.asarray(X.sum(axis=0)).ravel() / n
     squares = np.asarray((X * X).sum(axis=0)).ravel() / n - mean**2
-    together = centred @ X
-    together = together.toarray() if is_sparse(together) else together
-    score = (together**2 / counts[:, None]).sum(axis=0) / np.maximum(squares, 1e-300)
+    together = sparse.diags_array(counts**-0.5) @ (centred @ X)
+    score = np.asarray((together * together).sum(axis=0)).ravel() / np.maximum(squares, 1e-300)
     score[squares <= 1e-12 * (squares + mean**2)] = -1.0
     return np.argsort(-score, kind="stable")[: int((score >= 0.0).sum())]
 
 
 def _left_over(values: FloatArray, code: IntArray, counts: IntArray, features: FloatArray) -> FloatArray:
     """Return the residuals of a linear function of the context, one per output."""
+    if features.shape[1] == 1:
+        return np.asarray(values - (np.bincount(code, values) / counts)[code])
     left = np.empty(len(values))
     ridge = np.full(features.shape[1], 1.0)
     ridge[0] = 1e-9

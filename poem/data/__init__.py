@@ -3,7 +3,7 @@
 from poem.data.folds import folds_by_context, folds_of
 from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard, offered_design
 from poem.data.log import BanditLog
-from poem.data.offers import Catalogue, Offers, mean_square
+from poem.data.offers import Catalogue, Offers, has_kinds, mean_square
 
 __all__ = [
     "SHARD_SCORES",
@@ -15,6 +15,7 @@ __all__ = [
     "Shard",
     "folds_by_context",
     "folds_of",
+    "has_kinds",
     "mean_square",
     "offered_design",
 ]

@@ -220,6 +220,11 @@ def mean_square(log: "BanditLog") -> float:
     return contexts if log.available is None else contexts * log.available.mean_square()
 
 
+def has_kinds(log: "BanditLog") -> bool:
+    """Tell whether actions have features that others share, so that a log says something of actions it lacks."""
+    return log.structure.described and log.structure.n_scores > len(log.structure.known_labels(log.labels))
+
+
 def _names(actions: Any, ids: Labels) -> tuple[str, ...] | None:
     """Return the names of the features of actions, if they have any; ``ids`` have one of their own each."""
     actions = actions.features if isinstance(actions, Catalogue) else actions

@@ -105,7 +105,7 @@ def evaluate(
     ----------
     policies : policy, list, or dict of names and policies
         poem's own; any object with ``predict_proba(X)``; an array of the probabilities of the logged outputs
-        (n,), or of all classes (n, k).
+        (n,), of all classes (n, k), or of all available actions, flat in the order of the lists.
     log : BanditLog
     estimators : "all", names, or Estimators
         Of IPS, clipped IPS, SNIPS, DM, DR, SNDR, SWITCH-DR, DRos, IX and LS.
@@ -119,7 +119,8 @@ def evaluate(
         What the differences are to: the logged losses themselves, or another policy.
     model : "auto", "linear", a scikit-learn regressor, or None
         The loss model of DM and DR. ``"auto"`` is what :func:`poem.fit` uses: for classes, the better of a linear model
-        and of a hidden right class; for label sets, a linear one. A regressor is for classes.
+        and of a hidden right class; for label sets, a linear one. A regressor is for outputs of which one is chosen; it
+        sees the context beside the class, or beside the features of the action.
     loggers : dict, optional
         The policies of a log of several loggers: estimates then use the balanced weights of
         :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.

@@ -8,6 +8,7 @@ import numpy as np
 from poem.arrays import IntArray
 from poem.certificates import pareto_k
 from poem.estimators import Rows, Terms, effective_number, standard_error
+from poem.evaluation.support import ActionSupport, Support
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
@@ -26,6 +27,7 @@ class Finding:
     value: float
     verdict: Verdict
     reason: str
+    note: bool = False  # worth a word although it is no fault
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,14 @@ class Diagnostics:
         outcomes decide, probability on outputs that cannot have been logged, and on outputs that were never logged.
     clip_curve : tuple of (clip, value)
         The clipped IPS estimate for several clips, around the worst loss.
+    actions : tuple of ActionSupport
+        The policy's most probable actions and how often each was logged, where rows have available actions of their
+        own.
     """
 
     findings: tuple[Finding, ...]
     clip_curve: tuple[tuple[float, float], ...]
+    actions: tuple[ActionSupport, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -55,25 +61,39 @@ class Diagnostics:
         """Why the verdict is not better."""
         return tuple(finding.reason for finding in self.findings if finding.verdict != "trust")
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is no fault, and worth knowing."""
+        return tuple(finding.reason for finding in self.findings if finding.note)
+
+    def most_probable(self, most: int = 3) -> str:
+        """Return the most probable actions in words, with the number of rows in which each was chosen."""
+        return ", ".join(
+            f"{action.action} in {action.probability:.1%} of its decisions (logged in {action.logged:,} of the "
+            f"{action.available:,} rows that could)"
+            for action in self.actions[:most]
+        )
+
     def __getitem__(self, name: str) -> Finding:
         return next(finding for finding in self.findings if finding.name == name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
+        found = {
             "verdict": self.verdict,
             "findings": [asdict(finding) for finding in self.findings],
             "clip_curve": [list(point) for point in self.clip_curve],
         }
+        return found | ({"actions": [asdict(action) for action in self.actions]} if self.actions else {})
 
     def __str__(self) -> str:
-        return "; ".join((self.verdict, *self.reasons))
+        return "; ".join((self.verdict, *self.reasons, *(f"note: {note}" for note in self.notes)))
 
 
-def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip: float | None) -> Diagnostics:
+def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: float | None) -> Diagnostics:
     """Check the weights of a policy, unit by unit.
 
-    ``unsupported`` is its probability on outputs that were never logged, None if that is not known.
+    ``support`` is what the log holds of its outputs, None if that is not known.
     """
     ratio, weights = rows.ratio, rows.weights(unit)
     n, units, total = len(ratio), len(weights), float(ratio.sum())
@@ -100,10 +120,19 @@ def diagnose(rows: Rows, unit: IntArray | None, unsupported: float | None, clip:
             "provably unsupported", certain, 0.01, 0.1, f"{certain:.0%} of its probability cannot be judged: {WHY}"
         ),
     )
-    if unsupported is None:
+    if support is None:
         return Diagnostics(findings, curve)
-    reason = f"{unsupported:.0%} of its probability is on outputs never logged"
-    return Diagnostics((*findings, _low_is_good("never logged", unsupported, 0.01, 0.1, reason)), curve)
+    return Diagnostics((*findings, _never_logged(support)), curve, support.actions)
+
+
+def _never_logged(support: Support) -> Finding:
+    """Say how much probability is on what was never logged: a fault, unless features of actions say what to expect."""
+    share, what = support.never_logged, "actions" if support.actions else "outputs"
+    reason = f"{share:.0%} of its probability is on {what} never logged"
+    if not support.described:
+        return _low_is_good("never logged", share, 0.01, 0.1, reason)
+    reason += ", which are known by their features alone"
+    return Finding("never logged", share, "trust", reason, note=share > 0.01)
 
 
 def provably_unsupported(rows: Rows) -> float:

@@ -8,10 +8,12 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import AnyArray, FloatArray
-from poem.compute import OneBlasThread, is_sparse
-from poem.data import BanditLog, folds_of
+from poem.compute import OneBlasThread, Threads, is_sparse
+from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
-from poem.policies import Policy, judge_all, supervised
+from poem.objectives import imitation
+from poem.policies import Policy, Record, judge_all, policy_for, supervised
+from poem.structures import Available
 
 STRENGTHS = tuple(10.0**power for power in range(-3, 3))  # the C of the logistic regressions
 BINS = 10
@@ -20,7 +22,10 @@ AGREES = 0.01  # how far a logger's probability may be from what was logged, rel
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One bin of the calibration: outputs that were given about this probability, and how often they were chosen."""
+    """One bin of the calibration: outputs that were given about this probability, and how often they were chosen.
+
+    Where rows have available actions of their own, ``count`` is that of candidates.
+    """
 
     predicted: float
     observed: float
@@ -79,8 +84,9 @@ def estimate_propensities(log: BanditLog, *, C: float | None = None, folds: int 
     """Estimate the logging policy from its choices, for a log that did not keep its probabilities.
 
     A logistic regression of the outputs on the contexts (for label sets, one for each label, as if they
-    were chosen independently), cross-fitted: no row's propensity comes from a model that saw the row's unit. What
-    the logging policy knew and the contexts do not hold is lost, and no interval accounts for that.
+    were chosen independently; where rows have available actions of their own, a softmax over these), cross-fitted: no
+    row's propensity comes from a model that saw the row's unit. What the logging policy knew and the contexts do not
+    hold is lost, and no interval accounts for that.
 
     Parameters
     ----------
@@ -103,11 +109,10 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
     for part in range(folds):
         rows = np.flatnonzero(fold == part)
         policy = _fitted(log, np.flatnonzero(fold != part), strength)
-        contexts = log.X[log.context[rows]]
-        log_propensity[rows] = policy.log_prob(contexts, _outputs(log, rows))
-        predicted.append(policy.marginals(contexts))
-        observed.append(_dense(log.structure.indicators(log.y[rows])))
-    bins, error = _calibration(np.concatenate(predicted).ravel(), np.concatenate(observed).ravel())
+        log_propensity[rows] = policy.log_prob_of(log.take(rows), n_jobs=1)
+        predicted.append(policy.marginals(*_contexts(log, rows)).ravel())
+        observed.append(_chosen(log, rows).ravel())
+    bins, error = _calibration(np.concatenate(predicted), np.concatenate(observed))
     off = None
     if log.propensities == "logged":
         off = float(np.mean(np.abs(log_propensity - log.log_propensity)))
@@ -115,23 +120,39 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
     return PropensityFit(estimated, strength, -float(log_propensity.mean()), bins, error, off)
 
 
-def _dense(found: Any) -> FloatArray:
-    return np.asarray(found.toarray() if is_sparse(found) else found)
+def _contexts(log: BanditLog, rows: AnyArray) -> tuple[Any, Available | None]:
+    """Return the context of each row, and what was available there."""
+    context = log.context[rows]
+    return log.X[context], None if log.available is None else log.available.of(context)
 
 
-def _outputs(log: BanditLog, rows: AnyArray) -> AnyArray:
-    return log.structure.decode(log.y[rows], log.labels)
+def _chosen(log: BanditLog, rows: AnyArray) -> FloatArray:
+    """Return 1 for what was chosen and 0 for all else, in the shape of marginals."""
+    _, available = _contexts(log, rows)
+    if available is None:
+        found = log.structure.indicators(log.y[rows])
+        return np.asarray(found.toarray() if is_sparse(found) else found)
+    observed = np.zeros(len(available))
+    observed[available.starts[:-1] + available.positions(np.arange(len(rows)), log.y[rows])] = 1.0
+    return observed
 
 
 def _fitted(log: BanditLog, rows: AnyArray, C: float) -> Policy:
-    return supervised(log.X[log.context[rows]], _outputs(log, rows), C=C, labels=log.labels, structure=log.structure)
+    """Fit a policy to the choices of some rows, whatever they cost."""
+    if log.available is None:
+        outputs = log.structure.decode(log.y[rows], log.labels)
+        return supervised(log.X[log.context[rows]], outputs, C=C, labels=log.labels, structure=log.structure)
+    if not C > 0.0:
+        raise InputError(f"C must be above 0; found {C}.")
+    even = log.take(rows).with_propensities(np.zeros(len(rows)), "estimated")  # a likelihood does not look at them
+    weights = imitation(Layout(even, log.structure, True), Threads(), C)
+    return policy_for(log, weights, True, Record(made_by="estimate_propensities", settings={"C": C}))
 
 
 def _chosen_strength(log: BanditLog, fold: AnyArray) -> float:
     """Return the C of the largest likelihood on one fold."""
-    train, held = np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
-    contexts, outputs = log.X[log.context[held]], _outputs(log, held)
-    scores = [float(_fitted(log, train, C).log_prob(contexts, outputs).mean()) for C in STRENGTHS]
+    train, held = np.flatnonzero(fold != 0), log.take(fold == 0)
+    scores = [float(_fitted(log, train, C).log_prob_of(held, n_jobs=1).mean()) for C in STRENGTHS]
     return STRENGTHS[int(np.argmax(scores))]
 
 

@@ -7,7 +7,7 @@ from poem.data import BanditLog
 from poem.estimators import Estimate, Estimator, Rows, UnitSums
 from poem.evaluation.calibration import Clips
 from poem.evaluation.diagnostics import Diagnostics, diagnose, provably_unsupported
-from poem.evaluation.support import unsupported_share
+from poem.evaluation.support import support_of
 from poem.policies import Judged
 
 
@@ -52,5 +52,5 @@ def find(
         ready = clips.set_in(estimator).tuned(rows)
         sums = ready.terms(rows).by_unit(unit)
         found[name] = Found(ready, ready.summary(sums, rows, unit), sums, rows)
-    findings = diagnose(rows, unit, unsupported_share(policy, log), clips.auto)
+    findings = diagnose(rows, unit, support_of(policy, log), clips.auto)
     return Part(policy.name, found, findings, len(usable) < len(estimators), provably_unsupported(rows))

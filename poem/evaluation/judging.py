@@ -156,6 +156,6 @@ def model_for(
         return cross_fit(log, folds, bounds=bounds if model == "auto" else None, seed=seed, threads=threads)
     if isinstance(model, str | type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InputError(MODELS.format(model=model))
-    if not log.structure.lists_outputs:
+    if not log.structure.one_each:
         raise InputError("a regressor as a loss model needs outputs that can be listed; use model='linear' for labels.")
     return enumerate_regressor(log, model, folds, seed)

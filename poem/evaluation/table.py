@@ -131,6 +131,9 @@ class Evaluation:
         if self.skipped:
             parts.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         parts += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
+        parts += [
+            f"{name} chooses {found.most_probable()}" for name, found in self.diagnostics.items() if found.actions
+        ]
         return Sheet(*parts)
 
     def _shown(self, loss: float) -> float:

@@ -20,13 +20,16 @@ def adaptation(facts: Facts) -> Iterator[Finding]:
         return
     found = adapts(facts.log)
     order = "with time" if found.timed else "with the order of the rows (no times are named)"
+    same = "for the same context and output"
+    if facts.choices is not None:
+        same = "for the same context, output and list of available actions"
     if found.follows_rewards:
         text = (
-            f"propensities for the same context and output change {order} and follow past rewards "
+            f"propensities {same} change {order} and follow past rewards "
             f"({p_value(found.p_value)}): an adaptive logger, such as Thompson sampling or UCB"
         )
         advice = IN_ORDER if found.timed else f"{IN_ORDER} {NO_TIMES}"
         yield Finding("time", "adaptive logger", found.p_value, "with care", text, advice)
     elif found.changes:
-        text = f"propensities for the same context and output change {order}; they do not clearly follow past rewards"
+        text = f"propensities {same} change {order}; they do not clearly follow past rewards"
         yield Finding("time", "adaptive logger", found.p_value, "fit", text)

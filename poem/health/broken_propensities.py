@@ -91,7 +91,6 @@ def _check_distributions(sound: Sound, labels: Labels | None) -> FloatArray | No
     sound.note(
         "propensities", "sums", off, f"have probabilities that do not add up to 1 (the worst: {sums[worst]:.4g})"
     )
-    sound.note("propensities", "no candidate", np.isnan(chosen), "have an output that is not among their candidates")
     sound.note("propensities", "chosen at 0", zero, "give the output that was chosen the probability 0")
     return np.where(off | zero, np.nan, chosen)
 

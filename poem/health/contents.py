@@ -30,6 +30,10 @@ def rows(facts: Facts, total: int) -> Iterator[Finding]:
 def contexts(facts: Facts) -> Iterator[Finding]:
     """Report the number of distinct contexts. Learning needs several; repeats are fine."""
     n, distinct = len(facts.log), facts.n_contexts
+    if distinct == 1 and facts.log.structure.described:
+        text = "all rows have one and the same context: they differ in what was available"
+        yield Finding("contexts", "contexts", 1.0, "fit", text)
+        return
     if distinct == 1:
         text = "all rows have one and the same context: a policy can learn which output is best, not for whom"
         advice = "If there should be features, check which columns are the context (--context)."
@@ -130,12 +134,15 @@ def outputs(facts: Facts) -> Iterator[Finding]:
 def _classes(facts: Facts) -> Iterator[Finding]:
     counts, labels, n = facts.counts, facts.log.labels, len(facts.log)
     most, least = int(np.argmax(counts)), int(np.argmin(np.where(counts > 0, counts, n + 1)))
+    what = facts.log.structure.describe()
+    what = what if facts.choices is None else f"one of what is available in each row, {len(labels):,} actions in all"
     text = (
-        f"{facts.log.structure.describe()}; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
+        f"{what}; the commonest {labels[most]!r} in {percent(counts[most] / n)} of the rows, "
         f"the rarest logged one {labels[least]!r} in {percent(counts[least] / n)}"
     )
     yield Finding("outputs", "outputs", float(len(labels)), "fit", text)
-    yield from _rare(facts, counts, "class")
+    if facts.choices is None:  # else what counts is how often they were chosen where they were available
+        yield from _rare(facts, counts, "class")
 
 
 def _label_sets(facts: Facts, kinds: int) -> Iterator[Finding]:

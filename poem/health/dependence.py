@@ -46,7 +46,7 @@ def duplicates(facts: Facts) -> Iterator[Finding]:
 def _where(facts: Facts) -> list[AnyArray]:
     log = facts.log
     group = [] if log.group is None else [numbered(log.group)]
-    return [facts.context, *([] if log.time is None else [log.time]), *group]
+    return [facts.situation, *([] if log.time is None else [log.time]), *group]
 
 
 def _neighbours(facts: Facts) -> tuple[AnyArray, BoolArray]:

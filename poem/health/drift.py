@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import numpy as np
 from scipy import special
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.certificates import Choices, choices_of
 from poem.health.facts import Facts
 from poem.health.finding import Finding, p_value, percent
 from poem.health.grouped import one_of_each
@@ -79,35 +80,51 @@ def _periods(time: FloatArray) -> IntArray:
 
 
 def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
-    shift, unlikely, what = (_class_shift if facts.one_each else _label_shift)(facts, rows, period)
+    available = facts.log.available
+    explained = None if available is None else choices_of(facts.log, available)
+    if facts.one_each:
+        shift, unlikely, what = _class_shift(facts, rows, period, explained)
+    else:
+        shift, unlikely, what = _label_shift(facts, rows, period)
     moved, unlikely_p = 0.0, 1.0
-    if facts.has_propensities and np.ptp(facts.log.log_propensity) > 1e-9:
-        moved, unlikely_p = _mean_shift(facts.log.log_propensity[rows], period)
+    log_p = facts.log.log_propensity
+    if explained is not None:  # longer lists have lower propensities, and are no other policy
+        log_p = log_p - np.log(np.maximum(explained.of_logged(facts.log), 1e-300))
+    if facts.has_propensities and np.ptp(log_p) > 1e-9:
+        moved, unlikely_p = _mean_shift(log_p[rows], period)
     if (unlikely < UNLIKELY and shift > SHIFT) or (unlikely_p < UNLIKELY and abs(moved) > 2.0 * SHIFT):
         text = f"the logging policy, or its contexts, changed: {what} between the first and the second half"
         if abs(moved) > 2.0 * SHIFT:
-            text += f", and propensities are {np.exp(moved):.2g} times as large in the second"
+            given = "" if explained is None else ", given what was available"
+            text += f", and propensities are {np.exp(moved):.2g} times as large in the second{given}"
         text += f" ({p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
         return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
     text = f"what is chosen shows no clear change: {what} between both halves{_counting(facts)}"
     return Finding("time", "policy drift", shift, "fit", text)
 
 
-def _class_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:
+def _class_shift(facts: Facts, rows: IntArray, period: IntArray, explained: Choices | None) -> tuple[float, float, str]:
     """Return (total variation between both halves beyond chance, p-value of a χ² test over all periods, in words).
 
     Over all rows, or in the part of the contexts where the shift is largest: a policy may change in opposite ways for
     different contexts, so that the shifts cancel overall.
     """
-    looks = 1 + len(facts.slices)
-    code = facts.code[rows]
-    shift, unlikely = _shift_of(facts, period, code)
+    looks, everywhere = 1 + len(facts.slices), np.ones(len(rows), dtype=bool)
+
+    def shift_of(part: BoolArray) -> tuple[float, float]:
+        if explained is None:
+            return _shift_of(facts, period[part], facts.code[rows][part])
+        return _unexplained_shift(facts, rows[part], period[part], explained)
+
+    shift, unlikely = shift_of(everywhere)
     where = ""
     for part in (half[rows] for half in facts.slices):
-        beyond, p = _shift_of(facts, period[part], code[part])
+        beyond, p = shift_of(part)
         if p * looks < UNLIKELY and beyond > 2.0 * max(shift, SHIFT):
             shift, unlikely, where = beyond, p, " in a part of the contexts"
-    return shift, min(1.0, unlikely * looks), f"{percent(shift)} of the choices moved, beyond chance,{where}"
+    beyond_lists = "" if explained is None else " and beyond what the available actions explain"
+    moved = f"{percent(shift)} of the choices moved, beyond chance{beyond_lists},{where}"
+    return shift, min(1.0, unlikely * looks), moved
 
 
 def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, float]:
@@ -125,6 +142,30 @@ def _shift_of(facts: Facts, period: IntArray, code: IntArray) -> tuple[float, fl
     share = counts / counts.sum()
     chance = np.sqrt(2.0 / np.pi * share * (1.0 - share) * (1.0 / first.sum() + 1.0 / second.sum()))
     return max(0.0, total - 0.5 * float(chance.sum())), _independence(pooled)
+
+
+def _unexplained_shift(facts: Facts, rows: IntArray, period: IntArray, explained: Choices) -> tuple[float, float]:
+    """Return the same where rows have available actions of their own.
+
+    An action that comes and goes moves the shares of all others. So the choices of both halves are compared with what
+    one policy for the whole log would choose from their lists.
+    """
+    late, k, context = period >= PERIODS // 2, len(facts.counts), facts.log.context
+    if late.all() or not late.any():
+        return 0.0, 1.0
+    moved, variance, total = np.zeros((3, k))
+    for sign, mine in ((-1.0, rows[~late]), (1.0, rows[late])):
+        expected = explained.expected(np.bincount(context[mine], minlength=facts.log.n_contexts), k)
+        moved += sign * (np.bincount(facts.code[mine], minlength=k) - expected) / len(mine)
+        variance += expected / len(mine) ** 2
+        total += expected
+    chance = 0.5 * float(np.sqrt(2.0 / np.pi * variance).sum())
+    shift = max(0.0, 0.5 * float(np.abs(moved).sum()) - chance)
+    common = total >= EXPECTED * PERIODS
+    if common.sum() < 2:
+        return shift, 1.0
+    squares = float((moved[common] ** 2 / variance[common]).sum())
+    return shift, float(special.chdtrc(int(common.sum()), squares))
 
 
 def _label_shift(facts: Facts, rows: IntArray, period: IntArray) -> tuple[float, float, str]:

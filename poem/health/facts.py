@@ -10,6 +10,7 @@ from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import Matrix, is_sparse
 from poem.data import BanditLog
 from poem.files import row_place
+from poem.structures import Available
 
 FEW_SETS = 16  # up to which all sets are counted as outputs
 ODD = np.uint64(0x9E3779B97F4A7C15)  # multipliers of splitmix64, which spread bits well
@@ -23,13 +24,13 @@ SLICES = 8  # parts of the contexts on which the propensities are checked again
 class Facts:
     """A log of sound rows and facts about it.
 
-    ``place`` names a row; ``available`` is the share of rows in which each class could have been chosen, if the log
-    has candidates.
+    ``place`` names a row; ``listed`` is the share of rows in which each class was available, if the log's table says
+    so and the log does not.
     """
 
     log: BanditLog
     place: Callable[[int], str] = row_place
-    available: FloatArray | None = None
+    listed: FloatArray | None = None
 
     @cached_property
     def fingerprint(self) -> AnyArray:
@@ -42,7 +43,7 @@ class Facts:
 
     @cached_property
     def context(self) -> IntArray:
-        """Which distinct context each row saw."""
+        """Which distinct context each row saw, by its features alone."""
         return numbered(self.fingerprint[self.log.context])
 
     @cached_property
@@ -50,10 +51,49 @@ class Facts:
         """The number of distinct contexts."""
         return int(self.context.max()) + 1
 
+    @cached_property
+    def situation(self) -> IntArray:
+        """Which distinct context each row saw, by its features and by what was available."""
+        available = self.log.available
+        if available is None:
+            return self.context
+        lists = list_fingerprints(available)
+        return numbered(mixed([self.fingerprint, lists])[self.log.context])
+
+    # ---- what was available -----------------------------------------------------------------
+
+    @cached_property
+    def choices(self) -> FloatArray | None:
+        """How many actions each row could choose among; None if all outputs could be chosen in every row."""
+        available = self.log.available
+        return None if available is None else available.counts()[self.log.context].astype(np.float64)
+
+    @cached_property
+    def offered(self) -> FloatArray | None:
+        """In how many rows each action was available; None if all were in every row."""
+        return self._offered(np.ones(len(self.log))) if self.listed is None else len(self.log) * self.listed
+
+    def due(self, part: BoolArray | None = None) -> FloatArray:
+        """Return the share of some rows in which each class was available: 1 unless rows have lists of their own."""
+        rows = np.ones(len(self.log)) if part is None else part.astype(np.float64)
+        offered = self.offered if part is None else self._offered(rows)
+        return np.ones(len(self.counts)) if offered is None else offered / rows.sum()
+
+    def _offered(self, rows: FloatArray) -> FloatArray | None:
+        """Return in how many rows each action was available, rows counting with their weight."""
+        available = self.log.available
+        if available is None:
+            return None
+        seen = np.bincount(self.log.context, rows, minlength=available.n_contexts)
+        there = np.bincount(available.action, np.repeat(seen, available.counts()), minlength=len(self.counts))
+        return np.asarray(there, dtype=np.float64)
+
+    # ---- what was chosen --------------------------------------------------------------------
+
     @property
     def one_each(self) -> bool:
         """Whether a decision is one of the outputs that labels name, and not a set of them."""
-        return self.log.structure.lists_outputs
+        return self.log.structure.one_each
 
     @cached_property
     def code(self) -> IntArray:
@@ -140,6 +180,15 @@ def _present(X: Matrix, column: int) -> BoolArray:
     present = np.zeros(X.shape[0], dtype=bool)
     present[np.searchsorted(X.indptr, entries, side="right") - 1] = True
     return present
+
+
+def list_fingerprints(available: Available) -> AnyArray:
+    """Return a hash per list of candidates: equal if they are the same actions with the same features, in any order."""
+    columns = [available.action.astype(np.int64) + 1]  # 0 has the hash 0, and would not count in a sum
+    if available.features is not None:
+        of_rows = fingerprints(available.features)
+        columns.append(of_rows if available.row is None else of_rows[available.row])
+    return np.asarray(np.add.reduceat(mixed(columns), available.starts[:-1]))
 
 
 # ---- equal and different rows -----------------------------------------------------------------------

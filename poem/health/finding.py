@@ -15,6 +15,7 @@ Topic = Literal[
     "contexts",
     "features",
     "outputs",
+    "availability",
     "loss",
     "propensities",
     "support",
@@ -27,6 +28,7 @@ VERDICTS: tuple[Verdict, ...] = ("fit", "with care", "unfit")  # from the best t
 TOPICS: tuple[Topic, ...] = Topic.__args__  # type: ignore[attr-defined]
 MARKS = {"fit": "✓", "with care": "!", "unfit": "✗"}
 WIDTH = 112  # columns of the report
+MOST_ACTIONS, SHOWN_ACTIONS = 100, 10  # in the table of actions: as data, and in print
 SPACE = "\u00a0"  # at which no line is broken
 SUMMARIES = {
     "fit": "fit for learning: nothing speaks against this log.",
@@ -67,6 +69,20 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """One action: in how many rows it was available and chosen.
+
+    ``share_available`` is of all rows, ``share_chosen`` of those in which it was available.
+    """
+
+    action: str
+    available: int
+    share_available: float
+    chosen: int
+    share_chosen: float
+
+
+@dataclass(frozen=True)
 class Health:
     """Whether a log is fit for learning, and why; see :func:`poem.health.inspect`.
 
@@ -76,10 +92,14 @@ class Health:
         Where the log comes from.
     findings : tuple of Finding
         The results of all checks, by topic.
+    actions : tuple of Tried
+        How often actions were available and chosen, those that were available most often first; at most
+        MOST_ACTIONS of them. Empty if everything was available in every row.
     """
 
     name: str
     findings: tuple[Finding, ...]
+    actions: tuple[Tried, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -109,7 +129,8 @@ class Health:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, with None for numbers that are not finite."""
         findings = [asdict(finding) | {"value": finite(finding.value)} for finding in self.findings]
-        return {"log": self.name, "verdict": self.verdict, "reasons": self.reasons, "findings": findings}
+        found = {"log": self.name, "verdict": self.verdict, "reasons": self.reasons, "findings": findings}
+        return found | ({"actions": [asdict(one) for one in self.actions]} if self.actions else {})
 
     def to_json(self) -> str:
         """Return the same as JSON."""
@@ -122,12 +143,26 @@ class Health:
             for finding in self.problems
             for line in _wrapped(f"  {MARKS[finding.verdict]} ", "    ", finding.reason)
         ]
-        return "\n".join([f"{self.name}: is this log fit for learning?", "", *body, "", self._summary(), *reasons])
+        table = ["", str(self._table())] if self.actions else []
+        head = f"{self.name}: is this log fit for learning?"
+        return "\n".join([head, "", *body, *table, "", self._summary(), *reasons])
 
     def _repr_html_(self) -> str:
         rows = [(finding.topic, MARKS[finding.verdict], finding.text) for finding in self.findings]
         reasons = (f"{MARKS[finding.verdict]} {finding.reason}" for finding in self.problems)
-        return Sheet(f"{self.name}: {self._summary()}", Grid(("", "", ""), rows, left=3), *reasons).html()
+        table = (self._table(),) if self.actions else ()
+        return Sheet(f"{self.name}: {self._summary()}", Grid(("", "", ""), rows, left=3), *table, *reasons).html()
+
+    def _table(self) -> Grid:
+        rows = [
+            (
+                shortened(one.action, 40),
+                f"{one.available:,} ({percent(one.share_available)})",
+                f"{one.chosen:,} ({percent(one.share_chosen)})",
+            )
+            for one in self.actions[:SHOWN_ACTIONS]
+        ]
+        return Grid(("most often available", "in rows", "chosen in (of these)"), rows, left=1)
 
     def _topic_lines(self, topic: Topic) -> Iterable[str]:
         mine = [finding for finding in self.findings if finding.topic == topic]
@@ -171,10 +206,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else plural}"
 
 
-def listed(names: Iterable[Any], most: int = 4) -> str:
-    """Return the first few names and how many more there are."""
+def listed(names: Iterable[Any], most: int = 4, count: int | None = None) -> str:
+    """Return the first few names and how many more there are; ``count`` is their number, if not all are given."""
     every = [repr(name) if isinstance(name, str) else str(name) for name in names]
-    more = f" and {len(every) - most} more" if len(every) > most else ""
+    count = len(every) if count is None else count
+    more = f" and {count - most:,} more" if count > most else ""
     return ", ".join(every[:most]) + more
 
 

@@ -35,13 +35,14 @@ def repeated_contexts(facts: Facts) -> Iterator[Finding]:
     least five expected rows count. The expected number depends on p alone, not on the draws, as long as the propensity
     is the same each time. If the logging policy changes, or knows more than the context, the comparison fails: rows
     with a very small p are missing, and with them their weight. If rows are not independent, one row per group counts:
-    a group may have kept one decision through many contexts, so that these contexts all say the same.
+    a group may have kept one decision through many contexts, so that these contexts all say the same. Where rows have
+    available actions of their own, a context is the same if these are.
     """
     rows = np.arange(len(facts.log)) if facts.group is None else one_of_each(facts.group)
-    seen = np.bincount(facts.context[rows], minlength=facts.n_contexts)
-    often = rows[seen[facts.context[rows]] > EXPECTED]
+    seen = np.bincount(facts.situation[rows], minlength=int(facts.situation.max()) + 1)
+    often = rows[seen[facts.situation[rows]] > EXPECTED]
     if not len(often):
-        if facts.group is not None and np.bincount(facts.context).max() > EXPECTED:
+        if facts.group is not None and np.bincount(facts.situation).max() > EXPECTED:
             text = "contexts do not repeat often enough in different groups to compare frequencies with propensities"
             yield Finding("propensities", "frequencies", None, "fit", text)
         return
@@ -72,7 +73,7 @@ class _Cells:
 
     @staticmethod
     def of(facts: Facts, often: IntArray, seen: IntArray) -> "_Cells":
-        context, inverse = facts.context[often], facts.inverse[often]
+        context, inverse = facts.situation[often], facts.inverse[often]
         cell = numbered(mixed([context, facts.code[often]]))
         first, second, n = np.bincount(cell, inverse), np.bincount(cell, inverse * inverse), np.zeros(cell.max() + 1)
         n[cell] = seen[context]

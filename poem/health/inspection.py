@@ -8,9 +8,10 @@ import numpy as np
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError
-from poem.health import adaptive, contents, dependence, distribution, drift, power, propensities, support
+from poem.health import adaptive, availability, contents, dependence, distribution, drift, power, propensities, support
+from poem.health.availability import tried
 from poem.health.facts import Facts
-from poem.health.finding import TOPICS, Finding, Health
+from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
 from poem.health.sound import SoundLog, sound_log
 from poem.readers import RawLog
 
@@ -54,22 +55,31 @@ def inspect(
 
 
 def _health(name: str, found: SoundLog, total: int) -> Health:
+    findings: list[Finding] = list(found.findings)
+    actions: tuple[Tried, ...] = ()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is said, not warned of
-        findings = [*found.findings, *(() if found.log is None else _checks(found, found.log, total))]
+        if found.log is not None:
+            facts = _facts(found, found.log)
+            findings, actions = findings + _checks(found, facts, total), tried(facts, MOST_ACTIONS)
     if sum(finding.verdict == "unfit" for finding in findings) > 1:
         # That learning would refuse the log is no further reason beside why it would.
         findings = [finding for finding in findings if finding.name != "refused"]
-    return Health(name, tuple(sorted(findings, key=lambda finding: TOPICS.index(finding.topic))))
+    return Health(name, tuple(sorted(findings, key=lambda finding: TOPICS.index(finding.topic))), actions)
 
 
-def _checks(found: SoundLog, log: BanditLog, total: int) -> list[Finding]:
-    available = distribution.availability(found.raw, found.rows, log.labels) if log.structure.lists_outputs else None
-    facts = Facts(log, _place(found), available)
+def _facts(found: SoundLog, log: BanditLog) -> Facts:
+    told = log.structure.lists_outputs and log.available is None
+    listed = distribution.availability(found.raw, found.rows, log.labels) if told else None
+    return Facts(log, _place(found), listed)
+
+
+def _checks(found: SoundLog, facts: Facts, total: int) -> list[Finding]:
     return [
         *contents.rows(facts, total),
         *contents.contexts(facts),
         *contents.features(facts, found.raw),
         *contents.outputs(facts),
+        *availability.availability(facts),
         *contents.loss(facts),
         *propensities.propensities(facts),
         *distribution.calibration(found.raw, found.rows, facts.group),

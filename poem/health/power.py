@@ -37,7 +37,7 @@ def learning(facts: Facts) -> Iterator[Finding]:
 
 def _effective_rows(facts: Facts) -> Finding:
     """Report the effective rows of a uniform policy: the fewer, the less was explored."""
-    n, effective = len(facts.log), effective_number(facts.inverse)
+    n, effective = len(facts.log), effective_number(facts.inverse * _share_of_each(facts))
     text = f"{effective:,.0f} of {n:,} rows count for a policy that chooses uniformly (effective sample size)"
     verdict: Verdict = "fit" if effective >= FEW_EFFECTIVE else "with care"
     advice = "" if verdict == "fit" else "Estimates will depend on a few rows; collect more, or explore more evenly."
@@ -95,7 +95,7 @@ def error_of_others(facts: Facts) -> float:
     """Return the standard error of SNIPS for policies that decide differently from the log.
 
     For classes, this is the mean over all policies that always choose one random output per context. Such a policy
-    gives a row the weight 1/p with probability 1/K and 0 otherwise, so its error is
+    gives a row with K available outputs the weight 1/p with probability 1/K and 0 otherwise, so its error is
     √(Σ (1/K)·((δ − μ)/p)²)/Σ 1/(K·p). Rows of one unit with the same output get a weight together, or none.
     For label sets, it is for a policy twice as sharp as the logging policy, h ∝ p². Its weights are p itself, up to a
     constant per context that is taken to be one.
@@ -104,10 +104,17 @@ def error_of_others(facts: Facts) -> float:
     if not facts.one_each:
         p = np.exp(log.log_propensity - log.log_propensity.max())
         return standard_error(Terms(p * log.loss, p).by_unit(facts.units).shares())
-    weight = facts.inverse
-    centred = weight * (log.loss - float(weight @ log.loss) / float(weight.sum()))
-    together = _added(facts, centred)
-    return float(np.sqrt(len(log.labels) * (together @ together)) / weight.sum())
+    share = _share_of_each(facts)
+    weight = facts.inverse * share  # on average
+    centred = facts.inverse * (log.loss - float(weight @ log.loss) / float(weight.sum()))
+    together = _added(facts, np.sqrt(share) * centred)
+    return float(np.sqrt(together @ together) / weight.sum())
+
+
+def _share_of_each(facts: Facts) -> FloatArray:
+    """Return 1/K of each row: the chance of its output, if all that were available had the same."""
+    k = np.full(len(facts.log), float(len(facts.log.labels))) if facts.choices is None else facts.choices
+    return np.asarray(1.0 / k)
 
 
 def _added(facts: Facts, values: FloatArray) -> FloatArray:

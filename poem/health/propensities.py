@@ -2,7 +2,8 @@
 
 Whatever the contexts are, 1[y = a]/p has mean 1 over the rows of a log if p is the probability with which y was chosen
 and the output a could be chosen everywhere; the mean of 1/p is then the number of outputs. If a was impossible in some
-contexts, or hardly ever tried, the mean of 1[y = a]/p is below 1. It is never above 1, in any part of the contexts,
+contexts, or hardly ever tried, the mean of 1[y = a]/p is below 1. If the log says where a was available, the mean is
+the share of these rows. It is never above 1, in any part of the contexts,
 unless propensities are wrong. So a mean that is too high is evidence against the propensities, and one that is too low
 shows a lack of support.
 """
@@ -126,7 +127,7 @@ class Checked:
     @staticmethod
     def _chosen(facts: Facts) -> "Checked":
         if facts.one_each:
-            due = np.ones(len(facts.counts)) if facts.available is None else facts.available
+            due = facts.due()
             return Checked(facts.code, facts.inverse, due, np.arange(len(due)))
         common = np.argsort(-facts.counts, kind="stable")[:MANY_SETS]
         common = common[facts.counts[common] >= ROWS_OF_SET]
@@ -164,11 +165,16 @@ def _identities(facts: Facts) -> Iterator[Finding]:
 
 
 def _too_high(facts: Facts, checked: Checked, overall: Means, limit: float) -> TooHigh | None:
-    """Return what is too high, over all rows or in a part of the contexts; availability can only lower it."""
+    """Return what is too high, over all rows or in a part of the contexts.
+
+    What was not available, if the log does not say so, can only lower it.
+    """
     wrong: dict[int, TooHigh] = {}
-    bound = np.ones(len(checked.due))
     for part in (None, *facts.slices):
-        found = overall if part is None else inverse_means(checked.inverse, checked.code, bound, part, checked.pairs)
+        found = overall
+        if part is not None:
+            due = np.ones(len(checked.due)) if facts.log.available is None else facts.due(part)
+            found = inverse_means(checked.inverse, checked.code, due, part, checked.pairs)
         for at in np.flatnonzero((found.z > limit) & (found.mean > found.due * (1.0 + MATERIAL))):
             output, z = int(found.outputs[at]), float(found.z[at])
             if output not in wrong or z > wrong[output].z:
@@ -180,8 +186,10 @@ def _too_high(facts: Facts, checked: Checked, overall: Means, limit: float) -> T
 def _wrong(facts: Facts, checked: Checked, high: TooHigh) -> Finding:
     where = " in a part of the contexts" if high.partly else ""
     name = facts.name_of(int(checked.names[high.output]))
+    where_available = "" if facts.offered is None else " where it was available"
     text = (
-        f"the mean of 1/p over the rows of an output, which should be 1, is too high for {high.count:,} of "
+        f"the mean of 1/p over the rows of an output{where_available}, which should be 1, is too high for "
+        f"{high.count:,} of "
         f"{len(checked.names):,} {'outputs' if facts.one_each else 'label sets'}: {name} has {high.mean:.3g}{where}, "
         f"{high.z:.0f} standard errors too much. Its propensities are too low"
     )
@@ -198,11 +206,10 @@ def _total(facts: Facts, checked: int) -> Finding:
             f"the mean of 1/p is not above 1 for any of the {checked} commonest label sets: nothing speaks against them"
         )
         return Finding("propensities", "mean of 1/p", None, "fit", text)
-    due = float(facts.n_outputs) if facts.available is None else float(facts.available.sum())
+    due = float(facts.n_outputs) if facts.offered is None else float(facts.due().sum())
     mean, z = _mean_inverse(facts, due)
-    text = (
-        f"the mean of 1/p is {mean:.4g}; there are {due:.4g} outputs{'' if facts.available is None else ' on average'}"
-    )
+    there = f"there are {due:.4g} outputs" if facts.offered is None else f"{due:.4g} actions are available on average"
+    text = f"the mean of 1/p is {mean:.4g}; {there}"
     if z > LEAST_Z and mean > due * (1.0 + MATERIAL):
         verdict: Verdict = "unfit" if mean > due * (1.0 + WRONG) else "with care"
         text += f": {z:.0f} standard errors too high, so that propensities are too low"
@@ -235,7 +242,8 @@ def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iter
         return
     parts = []
     if fewer:
-        parts.append(f"on average about {mean:.3g} of {due:.3g} outputs were possible (the mean of 1/p)")
+        what = "outputs" if facts.offered is None else "available actions"
+        parts.append(f"on average about {mean:.3g} of {due:.3g} {what} were possible (the mean of 1/p)")
     if len(low):
         worst = low[np.argmin(means.mean[low] / means.due[low])]
         name = facts.name_of(int(checked.names[means.outputs[worst]]))
@@ -243,8 +251,10 @@ def _too_low(facts: Facts, checked: Checked, means: Means, limit: float) -> Iter
             f"{len(low):,} of {len(checked.names):,} outputs were not possible, or hardly ever tried, in some "
             f"contexts: {name} is missing in about {percent(1.0 - means.mean[worst] / means.due[worst])} of them"
         )
-    advice = (
-        "If outputs are not always available, log the candidates, and never let a policy choose others; if they are, "
-        "explore more, or check that the propensities are not too high."
-    )
+    advice = "Explore more, or check that the propensities are not too high."
+    if facts.offered is None:
+        advice = (
+            "If outputs are not always available, log what is, and never let a policy choose others; if they are, "
+            "explore more, or check that the propensities are not too high."
+        )
     yield Finding("support", "weight of outputs", float(len(low)), "with care", "; ".join(parts), advice)

@@ -10,6 +10,7 @@ from poem.data.features import Encoding, Features
 from poem.errors import LogError, ReadError
 from poem.files import Table
 from poem.health.broken import Sound, check_contexts, check_losses, check_outputs, check_who_and_when
+from poem.health.broken_candidates import check_available
 from poem.health.broken_propensities import check_propensities
 from poem.health.finding import Finding
 from poem.readers import RawLog, check_roles, log_of
@@ -49,6 +50,7 @@ def sound_log(
     sound = Sound.start(raw)
     check_outputs(sound, known)
     check_losses(sound)
+    check_available(sound)
     missing = check_propensities(sound, missing, known)
     check_who_and_when(sound)
     recipe = raw.features if features is None or raw.about.encoded else features

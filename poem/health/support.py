@@ -25,10 +25,12 @@ def support(facts: Facts) -> Iterator[Finding]:
     """Report how many rows were no real choice, and where: nothing else was tried there."""
     if not facts.has_propensities:
         return
-    log_p = facts.log.log_propensity
-    certain, sure = log_p > CERTAIN, log_p >= np.log(SURE)
+    log_p, choice = facts.log.log_propensity, _choice(facts)
+    certain, sure = (log_p > CERTAIN) & choice, (log_p >= np.log(SURE)) & choice
     share = float(sure.mean())
-    if certain.all():
+    if not choice.any():
+        return  # what the lists alone decide is said to be so elsewhere
+    if certain[choice].all():
         text = "every propensity is 1: the logging policy was deterministic and never tried anything else"
         advice = "Log with some randomness: no amount of such data says what another output would have cost."
         yield Finding("support", "determinism", 1.0, "unfit", text, advice)
@@ -38,7 +40,13 @@ def support(facts: Facts) -> Iterator[Finding]:
         text = (
             f"{percent(share)} of the rows have a propensity of {SURE} or more" if share else "every row was a choice"
         )
-        yield Finding("support", "determinism", share, "fit", f"{text} (largest {np.exp(log_p.max()):.3g})")
+        text += "" if choice.all() else ", but for those with one available action"
+        yield Finding("support", "determinism", share, "fit", f"{text} (largest {np.exp(log_p[choice].max()):.3g})")
+
+
+def _choice(facts: Facts) -> BoolArray:
+    """Return which rows had more than one available action."""
+    return np.ones(len(facts.log), dtype=bool) if facts.choices is None else facts.choices > 1.0
 
 
 def _unexplored(facts: Facts, certain: BoolArray, sure: BoolArray) -> Finding:

@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
 from poem.models.fitted import ContextLosses, ListedLosses, LossModel, losses_on
 from poem.models.linear import linear_strength
+from poem.structures import Available
+
+CANDIDATES = 1 << 15  # that are predicted at once
+WIDEST = 1024  # columns that classes or actions may add to dense contexts
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,10 @@ class CrossFitted:
 
 @dataclass(frozen=True)
 class Enumerated:
-    """A regressor's predictions for every class in every context, by fold: (folds, contexts, k)."""
+    """A regressor's predictions for every class in every context, by fold: (folds, contexts, k).
+
+    Where contexts have candidates of their own, they are those of the candidates: (folds, N).
+    """
 
     losses: FloatArray
     fold: IntArray
@@ -82,23 +89,61 @@ def enumerate_regressor(log: BanditLog, regressor: Any, folds: int, seed: int) -
     """Fit a scikit-learn regressor for each fold of the log's units on all other folds."""
     from sklearn.base import clone
 
-    fold, k = folds_of(log, folds, seed), len(log.labels)
-    losses = np.empty((folds, log.n_contexts, k))
+    fold, tell = folds_of(log, folds, seed), _every_class if log.available is None else _every_candidate
+    losses = []
     for part in range(folds):
         rows = np.flatnonzero(fold != part)
-        fitted = clone(regressor).fit(_with_class(log.X[log.context[rows]], log.y[rows], k), log.loss[rows])
-        for label in range(k):
-            features = _with_class(log.X, np.full(log.n_contexts, label), k)
-            losses[part, :, label] = fitted.predict(features)
-    return Enumerated(losses, fold, type(regressor).__name__)
+        fitted = clone(regressor).fit(_logged_features(log, rows), log.loss[rows])
+        losses.append(tell(log, fitted))
+    return Enumerated(np.stack(losses), fold, type(regressor).__name__)
 
 
-def _with_class(X: Any, y: IntArray, k: int) -> Any:
+def _logged_features(log: BanditLog, rows: IntArray) -> Any:
+    """Return the contexts of some rows beside the features of what was chosen."""
+    context, y = log.context[rows], log.y[rows]
+    if log.available is None:
+        return _with_class(log.X[context], y, len(log.labels))
+    places = log.available.starts[context] + log.available.positions(context, y)
+    return _with_action(log, log.available, context, places)
+
+
+def _every_class(log: BanditLog, fitted: Any) -> FloatArray:
+    """Return what a fitted regressor says of every class in every context, (contexts, k)."""
+    k = len(log.labels)
+    columns = (fitted.predict(_with_class(log.X, np.full(log.n_contexts, label), k)) for label in range(k))
+    return np.column_stack(list(columns))
+
+
+def _every_candidate(log: BanditLog, fitted: Any) -> FloatArray:
+    """Return what a fitted regressor says of every candidate, flat; some of them at a time."""
+    available = log.available
+    assert available is not None
+    owner = np.repeat(np.arange(log.n_contexts), available.counts())
+    losses = np.empty(len(available))
+    for first in range(0, len(losses), CANDIDATES):
+        places = np.arange(first, min(first + CANDIDATES, len(losses)))
+        losses[places] = fitted.predict(_with_action(log, available, owner[places], places))
+    return losses
+
+
+def _with_action(log: BanditLog, available: Available, context: IntArray, places: IntArray) -> Any:
+    """Return contexts beside the features of some candidates, or beside one column per class if they have none."""
+    X = log.X[context]
+    if available.features is None:
+        return _with_class(X, available.action[places], len(log.labels))
+    return _beside(X, available.features[places if available.row is None else available.row[places]])
+
+
+def _with_class(X: Any, y: AnyArray, k: int) -> Any:
     """Return contexts with the chosen class as k more columns."""
-    if is_sparse(X):
-        chosen = sp.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), k))
-        joined = sp.csr_array(sp.hstack([X, chosen], format="csr"))
-        # Trees want narrow indices.
-        joined.indices, joined.indptr = joined.indices.astype(np.int32), joined.indptr.astype(np.int32)
-        return joined
-    return np.hstack([X, np.eye(k)[y]])
+    return _beside(X, sp.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), k)))
+
+
+def _beside(X: Any, more: Any) -> Any:
+    """Return contexts with more columns; dense ones stay so unless there are many."""
+    if not is_sparse(X) and more.shape[1] <= WIDEST:
+        return np.hstack([X, more.toarray()])
+    joined = sp.csr_array(sp.hstack([sp.csr_array(X), more], format="csr"))
+    # Trees want narrow indices.
+    joined.indices, joined.indptr = joined.indices.astype(np.int32), joined.indptr.astype(np.int32)
+    return joined

@@ -55,9 +55,9 @@ class LogError(Divergence):
         return Terms(0.5 * rows.log_ratio**2)
 
 
-def imitation(layout: Layout, threads: Threads) -> FloatArray:
-    """Return the weights that make the logged outputs most likely, with scikit-learn's default l2 (C = 1)."""
-    risk = Risk(layout, layout.loss, Divergence(), l2=1.0 / len(layout), threads=threads)
+def imitation(layout: Layout, threads: Threads, C: float = 1.0) -> FloatArray:
+    """Return the weights that make the logged outputs most likely, with scikit-learn's l2 of strength 1/C."""
+    risk = Risk(layout, layout.loss, Divergence(), l2=1.0 / (C * len(layout)), threads=threads)
     return LBFGS(max_iterations=100, ftol=1e-5).minimize(risk).weights
 
 

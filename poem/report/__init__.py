@@ -5,9 +5,9 @@ from pathlib import Path
 
 from poem.data import BanditLog
 from poem.files import write_whole
-from poem.report.changes import AnyPolicy
 from poem.report.content import Content, describe
 from poem.report.page import page_of
+from poem.report.sums import AnyPolicy
 
 __all__ = ["Content", "describe", "report_html", "write_report"]
 

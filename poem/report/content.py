@@ -7,14 +7,16 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.compute import OneBlasThread, Threads, count_threads
-from poem.data import BanditLog
+from poem.data import BanditLog, has_kinds
 from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
 from poem.report.certified import Certified, certified_line
-from poem.report.changes import FEW_ROWS, AnyPolicy, Changes, find_changes
+from poem.report.changes import Changes, find_changes
+from poem.report.sums import AnyPolicy
+from poem.report.trivial import trivial_policies
 from poem.report.verdict import Case, Outcome, Range, Seen, Verdict, gain_of, reach_verdict, value_of
 from poem.report.wording import Decimals
 
@@ -22,8 +24,6 @@ BINS_PER_DECADE = 4
 LEAST_WEIGHT, MOST_WEIGHT = 1e-4, 1e6  # weights beyond are counted in the outermost bins
 DECILES = 10
 FOLDS = 2
-MOST_OUTPUTS = 2**60  # up to which a uniform choice among them is worth a line
-SUPPORT = FEW_ROWS  # rows that an output needs to be compared as the only one
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Facts:
     outputs: int
     outputs_are: str  # in words
     one_each: bool  # a decision is one of the outputs, not a set of them
+    available: bool  # each decision has available outputs of its own …
+    described: bool  # … which have features that others share
     propensities: str
     interval: str
     level: float
@@ -201,8 +203,10 @@ def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int,
         contexts=log.n_contexts,
         features=log.n_features,
         outputs=len(log.labels),
-        outputs_are=log.structure.describe(),
-        one_each=log.structure.lists_outputs,
+        outputs_are=_outputs_are(log),
+        one_each=log.structure.one_each,
+        available=log.available is not None,
+        described=has_kinds(log),
         propensities=log.propensities,
         interval=evaluation.interval,
         level=evaluation.level,
@@ -211,6 +215,16 @@ def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int,
         trained_on_it={"same": True, "different": False, "unknown": None}[seen],
         floor=float(policy.share) if isinstance(policy, FlooredPolicy) else None,
     )
+
+
+def _outputs_are(log: BanditLog) -> str:
+    """Describe an output in words; where each decision has available ones of its own, that they are."""
+    if log.available is None:
+        return log.structure.describe()
+    counts = log.available.counts()[log.context]
+    some = f"{counts.min():,} to {counts.max():,}" if counts.min() < counts.max() else f"{counts.min():,}"
+    features = f" with {log.structure.n_scores:,} features each" if log.structure.described else ""
+    return f"one of {some} available actions per decision ({len(log.labels):,} in all{features})"
 
 
 # ---- estimates ------------------------------------------------------------------------------
@@ -241,27 +255,11 @@ def _estimated(line: Line, outcome: Outcome) -> Estimated:
 
 def _trivial(log: BanditLog, outcome: Outcome, options: dict[str, Any]) -> tuple[Estimated, ...]:
     """Judge policies that need no learning, by SNIPS: any policy worth its name must beat them."""
-    named: dict[str, FloatArray] = {}
-    if log.structure.n_outputs <= MOST_OUTPUTS:
-        named["uniform"] = np.full(len(log), 1.0 / log.structure.n_outputs)
-    best = _best_alone(log)
-    if best is not None:
-        row, always = best
-        named[f"always {log.structure.phrase(log.y[row], log.labels)}"] = always
+    named = trivial_policies(log)
     if not named:
         return ()
     evaluation = evaluate(named, log, ["SNIPS"], model=None, **options)
     return tuple(_estimated(line, outcome) for line in evaluation.lines)
-
-
-def _best_alone(log: BanditLog) -> tuple[int, FloatArray] | None:
-    """Return a row with the output that looks best as the only one, and which rows have it; rare ones do not count."""
-    _, first, code = np.unique(log.structure.keys(log.y), axis=0, return_index=True, return_inverse=True)
-    weight: FloatArray = np.exp(-log.log_propensity)
-    rows, total, cost = np.bincount(code), np.bincount(code, weight), np.bincount(code, weight * log.loss)
-    mean = np.divide(cost, total, out=np.full(len(first), np.inf), where=rows >= SUPPORT)
-    best = int(np.argmin(mean))
-    return (int(first[best]), (code == best).astype(np.float64)) if np.isfinite(mean[best]) else None
 
 
 def _by_logger(evaluation: Evaluation, headline: str, outcome: Outcome) -> tuple[tuple[str, int, Estimated], ...]:

@@ -130,23 +130,30 @@ class Move:
     faint: bool = False
 
 
-def moves(all_moves: Sequence[Move], axis_label: str, description: str) -> Markup:
-    """Draw each output's share in the log as a ring, and under the policy as a dot, with a bar between."""
+def moves(
+    all_moves: Sequence[Move], axis_label: str, description: str, show: Callable[[float], str] | None = None
+) -> Markup:
+    """Draw each output's share in the log as a ring, and under the policy as a dot, with a bar between.
+
+    ``show`` writes what are no shares; these may be below 0.
+    """
     labels = [cut(move.label, LABEL_COLUMNS) for move in all_moves]
-    highest = max(max(move.before, move.after) for move in all_moves)
+    ends = [end for move in all_moves for end in (move.before, move.after)]
+    low, high = (0.0, max(ends) * 1.03 or 1.0) if show is None else padded(min(0.0, *ends), max(0.0, *ends))
     top, bottom = TOP, TOP + ROW * len(all_moves)
-    axis = Axis(0.0, highest * 1.03 or 1.0, margin(labels), WIDTH - 14)
+    axis, name = Axis(low, high, margin(labels), WIDTH - 14), show or percent
     rows = [
-        joined(words(axis.start - 8, y + 4, label, "end", "label"), _move(move, axis, y))
+        joined(words(axis.start - 8, y + 4, label, "end", "label"), _move(move, axis, y, name))
         for move, label, y in zip(all_moves, labels, _middles(top, len(all_moves)), strict=True)
     ]
-    return picture(bottom + BOTTOM, description, axis_below(axis, top, bottom, axis_label, axis_percent), *rows)
+    below = axis_below(axis, top, bottom, axis_label, show or axis_percent)
+    return picture(bottom + BOTTOM, description, below, *rows)
 
 
-def _move(move: Move, axis: Axis, y: float) -> Markup:
+def _move(move: Move, axis: Axis, y: float, show: Callable[[float], str]) -> Markup:
     kind = "rise" if move.after >= move.before else "fall"
     before, after = axis.at(move.before), axis.at(move.after)
-    note = f"{move.label}: {percent(move.before)} in the log, {percent(move.after)} under the new policy"
+    note = f"{move.label}: {show(move.before)} in the log, {show(move.after)} under the new policy"
     faint = " faint" if move.faint else ""
     return element(
         "g",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from poem.report import plots
+from poem.report.changes import FEW_ROWS
 from poem.report.content import Content
 from poem.report.wording import count, counted, percent, rough, short, significant
 
@@ -48,14 +49,43 @@ def _value(name: str, value: float) -> str:
 
 def foundations(content: Content) -> dict[str, Any]:
     """Return the pictures of propensities and of the loss model, and how many outputs are off."""
-    outputs = sorted(content.changes.outputs, key=lambda one: -max(one.new, one.weighted))
+    if content.changes.kinds:
+        return _by_kind(content)
+    # Of an action that was hardly ever logged, the weighted log says nothing yet.
+    checked = [one for one in content.changes.outputs if not (content.facts.available and one.few)]
+    outputs = sorted(checked, key=lambda one: -max(one.new, one.weighted))
     pairs = [plots.Pair(one.label, one.new, one.weighted, one.weighted_error) for one in outputs[:MOST_PAIRS]]
     description = "Share of each output under the new policy, against that in the weighted log."
     names = "share under the new policy", "share in the weighted log"
     return {
-        "propensities": plots.agreement(pairs, *names, description, plots.axis_percent),
+        "propensities": plots.agreement(pairs, *names, description, plots.axis_percent) if pairs else None,
+        "what": f"action with {FEW_ROWS} logged rows or more" if content.facts.available else "output",
         "off": sum(abs(one.weighted - one.new) > 3.0 * one.weighted_error + 1e-9 for one in outputs),
         "outputs": len(outputs),
+        "most": MOST_PAIRS,
+        "model": _model(content) if content.calibration else None,
+    }
+
+
+def _by_kind(content: Content) -> dict[str, Any]:
+    """Return the same with the means of features of actions, of which each holds in many rows."""
+    kinds = content.changes.kinds
+    pairs = [
+        plots.Pair(
+            one.name,
+            (one.new - one.available) / one.spread,
+            (one.weighted - one.available) / one.spread,
+            one.weighted_error / one.spread,
+        )
+        for one in kinds
+    ]
+    description = "Mean of each feature of actions under the new policy, against that in the weighted log."
+    names = "mean under the new policy, in standard deviations", "mean in the weighted log"
+    return {
+        "propensities": plots.agreement(pairs, *names, description, short),
+        "what": "feature of actions",
+        "off": sum(abs(one.weighted - one.new) > 3.0 * one.weighted_error + 1e-9 for one in kinds),
+        "outputs": len(kinds),
         "most": MOST_PAIRS,
         "model": _model(content) if content.calibration else None,
     }

@@ -1,6 +1,6 @@
 """What y is: one module per kind of output, and one line in ``KINDS``."""
 
-from poem.structures.available import Available
+from poem.structures.available import MOST_CANDIDATES, Available
 from poem.structures.base import Fixed, Structure
 from poem.structures.candidates import Candidates
 from poem.structures.fit_labels import CERTAIN, Unseen
@@ -15,6 +15,7 @@ from poem.structures.subset import Subset
 __all__ = [
     "CERTAIN",
     "KINDS",
+    "MOST_CANDIDATES",
     "Available",
     "Candidates",
     "Coded",
