@@ -160,7 +160,7 @@ def sparse_contexts(log):
 @pytest.mark.parametrize("kind", ["dense", "CSR"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_one_candidate_on_many_threads_is_the_same(class_log, monkeypatch, optimizer, kind):
-    monkeypatch.setattr("poem.compute.linear.PIECE_WORK", 100)  # so that a small log is cut into pieces
+    monkeypatch.setattr("poem.compute.cutting.PIECE_WORK", 100)  # so that a small log is cut into pieces
     log = class_log if kind == "dense" else class_log._with(X=sparse_contexts(class_log))
     options = {"optimizer": OPTIMIZERS[optimizer], "lam": 0.1, "selection": poem.Selection(guard=False)}
     one, two, three = (poem.fit(log, n_jobs=jobs, **options) for jobs in (1, 2, 3))

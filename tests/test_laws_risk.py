@@ -10,7 +10,7 @@ from scipy import special
 
 import poem
 from poem.arrays import frozen
-from poem.compute import linear, touched
+from poem.compute import cutting, touched
 from poem.compute.kernels import Threads
 from poem.data.layout import Layout
 from poem.errors import InputError
@@ -264,7 +264,7 @@ def test_any_sharding_gives_the_same_value_and_gradient(kind, form, estimator):
 @every_form
 @every_estimator
 def test_any_number_of_threads_gives_the_very_same_bits(kind, form, estimator, monkeypatch):
-    monkeypatch.setattr(linear, "PIECE_WORK", 50)  # so that a small log is cut into pieces as well
+    monkeypatch.setattr(cutting, "PIECE_WORK", 50)  # so that a small log is cut into pieces as well
     log = make_log(kind, form)
     one = make_risk(log, estimator, threads=1)
     assert len(one.layout.shards[0].pieces) > 1

@@ -1,8 +1,9 @@
 """Arrays, matrices and compiled loops; nothing here knows what a log is."""
 
+from poem.compute.cutting import pairs
 from poem.compute.exponential import exp_down
 from poem.compute.kernels import OneBlasThread, Threads, count_threads, exact_kernel, inlined, kernel
-from poem.compute.linear import DenseDesign, Design, RowGradient, SomeContexts, design_of, pairs
+from poem.compute.linear import DenseDesign, Design, RowGradient, SomeContexts, design_of
 from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
 from poem.compute.offered import OfferedDesign, ragged_places
 from poem.compute.packed import lanes_for, packed_zeros

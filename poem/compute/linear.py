@@ -15,14 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute.cutting import cuts_by_work, even_cuts, pairs
 from poem.compute.kernels import Threads
 from poem.compute.matrix import Matrix, is_sparse
 from poem.compute.packed import FloatType, lanes_for, packed, packed_zeros
 from poem.compute.row_products import add_rows_times, rows_times, scatter, some_rows_times
 
-PIECES = 8
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
-PIECE_WORK = 4_000_000  # multiply-adds below which a piece is not worth a thread's wake-up
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ class DenseDesign(Design):
         return self._rows
 
     def cuts(self, k: int) -> IntArray:
-        return _even_cuts(self.n_contexts, self.X.size * k)
+        return even_cuts(self.n_contexts, self.X.size * k)
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         return self._product(self.X, wide, k)
@@ -190,7 +189,7 @@ class DenseDesign(Design):
             first, last = piece
             grad[first:last] += self.X[:, first:last].T @ narrow
 
-        threads.map(add, pairs(_even_cuts(self.n_features, self.X.size * grad.shape[1])))
+        threads.map(add, pairs(even_cuts(self.n_features, self.X.size * grad.shape[1])))
         if self.intercept:
             grad[-1] += narrow.sum(axis=0)
 
@@ -336,22 +335,3 @@ def _frequent_first(X: Any) -> tuple[AnyArray, IntArray]:
     rank = np.empty(X.shape[1], dtype=X.indices.dtype)
     rank[order] = np.arange(X.shape[1])
     return frozen(rank[X.indices]), frozen(order, np.int64)
-
-
-def pairs(cuts: IntArray) -> list[tuple[int, int]]:
-    """Turn borders into (first, last) pairs."""
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-
-
-def _even_cuts(length: int, work: int) -> IntArray:
-    pieces = max(1, min(PIECES, length, work // PIECE_WORK))
-    return np.linspace(0, length, pieces + 1).astype(np.int64)
-
-
-def cuts_by_work(work: IntArray) -> IntArray:
-    """Cut rows so that pieces have about equal work, in multiply-adds."""
-    rows, total = len(work), np.append(0, np.cumsum(work))
-    pieces = max(1, min(PIECES, rows, int(total[-1]) // PIECE_WORK))
-    cuts = np.searchsorted(total, np.linspace(0, total[-1], pieces + 1))
-    cuts[0], cuts[-1] = 0, rows
-    return np.unique(cuts)

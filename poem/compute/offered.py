@@ -7,8 +7,9 @@ features z with the row of its context. So both directions are a ragged product 
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute.cutting import cuts_by_work, pairs
 from poem.compute.kernels import Threads, kernel
-from poem.compute.linear import Design, RowGradient, SomeContexts, cuts_by_work, pairs
+from poem.compute.linear import Design, RowGradient, SomeContexts
 from poem.compute.packed import FloatType, lanes_for, packed_zeros
 
 Rows = tuple[IntArray, AnyArray, FloatArray, int]  # CSR: pointers, columns, values, and how many columns there are

@@ -10,8 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.compute.cutting import cuts_by_work, pairs
 from poem.compute.kernels import Threads, inlined, kernel
-from poem.compute.linear import DenseDesign, Design, RowGradient, SparseDesign, cuts_by_work, pairs
+from poem.compute.linear import DenseDesign, Design, RowGradient, SparseDesign
 from poem.compute.offered import OfferedDesign, Rows, SomeOffered
 from poem.compute.packed import FloatType
 
