@@ -472,7 +472,7 @@ def test_the_shape_of_a_pareto_tail_is_found(k, seed):
     ratio = stats.genpareto(k).rvs(20_000, random_state=seed)
     assert pareto_k(ratio) == pytest.approx(k, abs=0.12)
     assert pareto_k(1e-6 * ratio) == pytest.approx(pareto_k(ratio), abs=1e-6)  # a shape has no scale
-    finding = diagnose(Rows(np.log(ratio), -np.ones(20_000)), None, 0.0, None)["Pareto k"]
+    finding = diagnose(Rows(np.log(ratio), -np.ones(20_000)), None, Support(0.0), None)["Pareto k"]
     assert (finding.verdict == "don't") == (k == 0.9)
     assert finding.verdict == "trust" or k > 0.2
 
