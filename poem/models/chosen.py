@@ -11,6 +11,8 @@ from poem.models.linear import fit_linear, linear_error
 from poem.models.logistic import Logistic
 from poem.models.truth import HiddenTruth, fit_truth
 
+MANY_CLASSES = 8  # times as many as are available, above which a model of all of them costs too much
+
 
 @dataclass(frozen=True)
 class Strengths:
@@ -41,13 +43,20 @@ def chosen_strengths(
     better: dict[type[BoundedLoss], float] = {}
     if not bounds[0] < bounds[1]:  # all losses are the same
         return Strengths(linear)
-    kinds: list[type[BoundedLoss]] = [HiddenTruth] if log.structure.lists_outputs else []
+    kinds: list[type[BoundedLoss]] = [HiddenTruth] if _can_have_truth(log) else []
     kinds += [Logistic] if ranking else []
     for kind in kinds:
         strength, miss = bounded_error(kind, log, parts, bounds, threads)
         if miss < least:
             better[kind], least = strength, miss
     return Strengths(linear, better.get(HiddenTruth), better.get(Logistic))
+
+
+def _can_have_truth(log: BanditLog) -> bool:
+    """Tell whether a hidden truth is tried: it scores all classes, so most of them must be available."""
+    if not log.structure.lists_outputs or log.available is None:
+        return log.structure.lists_outputs
+    return len(log.labels) <= MANY_CLASSES * float(log.available.counts().mean())
 
 
 def fit_for_estimates(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:
