@@ -51,9 +51,9 @@ def test_readme_has_its_pages():
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def steps():
-    """The commands of the walk-through, each with what it prints."""
-    (walk,) = CONSOLE.findall((ROOT / "docs" / "walkthrough.md").read_text())
+def steps(page="walkthrough.md"):
+    """The commands of a page, each with what it prints."""
+    (walk,) = CONSOLE.findall((ROOT / "docs" / page).read_text())
     parts = [part.partition("\n") for part in walk.split("$ ")[1:]]
     return [(command, printed.strip()) for command, _, printed in parts]
 
@@ -68,13 +68,27 @@ def test_the_walk_through_prints_what_its_page_says(tmp_path, monkeypatch, capsy
         pytest.skip("the Open Bandit data are not on this machine")
     with tarfile.open(ARCHIVE) as tar:
         tar.extractall(tmp_path, filter="data")
-    monkeypatch.chdir(tmp_path)
+    run(steps(), tmp_path, monkeypatch, capsys)
+    assert (tmp_path / "report.html").exists()
+
+
+def run(commands, folder, monkeypatch, capsys):
+    """Run commands in a folder, and compare what they print."""
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "110")
     status = 0
-    for command, printed in steps():
+    for command, printed in commands:
         if command == "echo $?":
             assert printed == str(status)
             continue
         status = main(command.split()[1:])
         assert words(capsys.readouterr().out.strip()) == words(printed), command
-    assert (tmp_path / "report.html").exists()
+
+
+def test_the_commands_for_those_who_move_print_what_their_page_says(tmp_path, monkeypatch, capsys):
+    files = ARCHIVE.parent / "vw"
+    if not files.is_dir():
+        pytest.skip("Vowpal Wabbit's files are not on this machine")
+    for name in ("cb_load.dat", "rcv1_raw_cb_small.vw", "ccb_data.json"):
+        (tmp_path / name).write_bytes((files / name).read_bytes())
+    run(steps("moving.md"), tmp_path, monkeypatch, capsys)
