@@ -21,12 +21,14 @@ SparseSlopes = tuple[IntArray, IntArray, AnyArray, FloatArray]  # by context: wh
 # How many times more columns there must be than are touched, for it to be faster to compute only these: for whole
 # products, and for batches, whose gradients are then collected weight by weight.
 FEWER, FEWER_IN_BATCHES = 5, 24
+PROBED = 1000  # contexts by which it is told
 
 
 def touches_few(starts: IntArray, row: AnyArray, z: Rows, k: int, for_batches: bool) -> bool:
-    """Tell whether the candidates of a context touch few of the columns."""
-    entries = float(np.diff(z[0])[row].sum())
-    return entries * (FEWER_IN_BATCHES if for_batches else FEWER) < float(k) * max(1, len(starts) - 1)
+    """Tell whether the candidates of a context touch few of the columns, by some of the contexts."""
+    some = np.unique(np.linspace(0, max(0, len(starts) - 2), PROBED).astype(np.int64))
+    touched = _count(frozen(some), starts, row, z, k) / len(some)
+    return touched * (FEWER_IN_BATCHES if for_batches else FEWER) < k
 
 
 class TouchedDesign(OfferedDesign):
@@ -179,6 +181,18 @@ def _touched_columns(
                 stamp[j], place[j], touched[count] = c, count, j
                 count += 1
     return count
+
+
+@kernel
+def _count(contexts: IntArray, starts: IntArray, row: AnyArray, z: Rows, k: int) -> int:
+    """Return how many columns the candidates of some contexts touch, in all."""
+    stamp = np.full(k, -1, dtype=np.int64)
+    place, touched = np.empty(k, dtype=np.int32), np.empty(k, dtype=np.int32)
+    total = 0
+    for i in range(contexts.shape[0]):
+        c = contexts[i]
+        total += _touched_columns(i, starts[c], starts[c + 1], row, z, k, stamp, place, touched)
+    return total
 
 
 @kernel
