@@ -395,7 +395,7 @@ def test_policy_files_remember_the_columns_of_actions(shop):
 
 
 def test_commands_on_a_log_with_new_actions(shop, tmp_path, capsys):
-    assert "candidates" in run(capsys, "inspect", shop / "log.jsonl")
+    assert "available actions" in run(capsys, "inspect", shop / "log.jsonl")
     run(capsys, "evaluate", shop / "policy.poem", shop / "later.jsonl", "--estimators", "IPS,SNIPS,DR")
     run(capsys, "watch", shop / "later.jsonl", "--policy", shop / "policy.poem", "--loss-bounds", "0,1")
     run(capsys, "convert", shop / "later.jsonl", tmp_path / "later.parquet")
