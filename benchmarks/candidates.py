@@ -101,24 +101,23 @@ def speed(rounds: int) -> dict[str, float]:
     }
 
 
+SHAPES = {  # all of 510,000 candidates
+    "ragged": np.concatenate([np.full(50_000, 5), [10_000], np.full(50_000, 5)]),
+    "requests of 5": np.full(102_000, 5),
+    "requests of 10": np.full(51_000, 10),
+}
+
+
 def ragged(rounds: int) -> dict[str, float]:
-    """Return what one request of 10,000 candidates and 100,000 of 5 cost, over 51,000 requests of 10."""
-    uneven = np.concatenate([np.full(50_000, 5), [10_000], np.full(50_000, 5)])
-    risks = {
-        name: risk_over(logged(sizes).log()) for name, sizes in {"ragged": uneven, "even": np.full(51_000, 10)}.items()
-    }
+    """Return what one request of 10,000 candidates and 100,000 of 5 cost, over even requests."""
     w = 0.05 * np.random.default_rng(1).normal(size=(CONTEXT[0] + 1, ACTION[0]))
-    both = {
-        "ragged": lambda: risks["ragged"](w),
-        "even": lambda: risks["even"](w),
-        "ragged, epoch": lambda: epochs(risks["ragged"], 1),
-        "even, epoch": lambda: epochs(risks["even"], 1),
-    }
-    seconds = side_by_side(both, rounds)
-    print({name: f"{np.median(values):.3f} s" for name, values in seconds.items()})
+    risks = {name: risk_over(logged(sizes).log()) for name, sizes in SHAPES.items()}
+    objective = side_by_side({name: lambda risk=risk: risk(w) for name, risk in risks.items()}, rounds)
+    epoch = side_by_side({name: lambda risk=risk: epochs(risk, 1) for name, risk in risks.items()}, rounds)
     return {
-        "510,000 candidates, ragged / even, objective": ratio(seconds, "ragged", "even"),
-        "510,000 candidates, ragged / even, AdaGrad": ratio(seconds, "ragged, epoch", "even, epoch"),
+        f"510,000 candidates, ragged / {other}, {kind}": ratio(seconds, "ragged", other)
+        for other in ("requests of 5", "requests of 10")
+        for kind, seconds in (("objective", objective), ("AdaGrad", epoch))
     }
 
 

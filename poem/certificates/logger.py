@@ -53,9 +53,9 @@ class LoggerScores:
             self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts], offers), LEAST))
         elif model.steps is not None:
             self._table = model.steps.log_prob(layout.X[layout.contexts])
-        elif len(layout.shards) == 1:  # scores are kept only while they are few
-            (shard,) = layout.shards
-            self._table = np.concatenate([self._scores(shard, piece) for piece in shard.pieces])
+        elif layout.keeps_scores:
+            pieces = [(shard, piece) for shard in layout.shards for piece in shard.pieces]
+            self._table = np.concatenate([self._scores(*place) for place in pieces])
             del self._wide
 
     @cached_property

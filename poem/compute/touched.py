@@ -130,7 +130,7 @@ class SomeTouched(SomeOffered):
     def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
         design = self._touched()
         lengths = design.lengths()[self.contexts] + int(design.intercept)
-        each = np.diff(design._z[0])[self._row]
+        each = design._z[0][self._row + 1] - design._z[0][self._row]
         most = int(lengths @ np.add.reduceat(each, self._own_borders[:-1]))
         rows = np.empty(most, dtype=np.int64)
         values: FloatArray = np.empty((most, 1), dtype=dtype)

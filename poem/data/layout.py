@@ -28,6 +28,7 @@ from poem.data.log import BanditLog
 from poem.structures import Available, Space, Structure
 
 SHARD_SCORES = 1 << 22  # 32 MiB of scores
+OFFERED_SCORES = 1 << 20  # of contexts whose candidates are scored from them: 8 MiB stay in a cache
 
 R = TypeVar("R")
 
@@ -107,6 +108,10 @@ class Layout:
         self.log_propensity: FloatArray = ordered(log.log_propensity)
         self.context: IntArray = ordered(log.context)
         self.shards = tuple(self._cut(starts, max_scores))
+        # Scores of candidates are flat, and few beside those of contexts that they come from.
+        self.keeps_scores = len(self.shards) == 1 or (
+            log.available is not None and len(log.available.action) <= max_scores
+        )
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -139,7 +144,8 @@ class Layout:
 
     def _cut(self, starts: IntArray, max_scores: int) -> Iterator[Shard]:
         k = self.structure.n_scores
-        height = max(1, int(max_scores / self.design.scores_per_context(k)))
+        most = max_scores if self.available is None else min(max_scores, OFFERED_SCORES)
+        height = max(1, int(most / self.design.scores_per_context(k)))
         for first in range(0, self.design.n_contexts, height):
             last = min(first + height, self.design.n_contexts)
             block = self.design if (first, last) == (0, self.design.n_contexts) else self.design.block(first, last)

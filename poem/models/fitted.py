@@ -75,9 +75,8 @@ class ContextLosses:
         self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
         self._kept: FloatArray | None = None
-        if keep and len(layout.shards) == 1:
-            # Losses are kept only while they are few, like scores; weights are not needed any more.
-            self._kept = self._of_shard(layout.shards[0])
+        if keep and layout.keeps_scores:  # weights are not needed any more
+            self._kept = frozen(np.concatenate([self._of_shard(shard) for shard in layout.shards]))
             self.__dict__.pop("_wide", None)
             self.__dict__.pop("_wides", None)
             self._weights = np.empty((0, 0))

@@ -109,7 +109,7 @@ class Risk:
     def _forward(
         self, wide: FloatArray, ratio: FloatArray, base: FloatArray | None
     ) -> tuple[FloatArray, list[list[FloatArray] | None]]:
-        """Fill ``ratio`` and ``base``; return the estimator's sums and, if there is but one shard, its scores."""
+        """Fill ``ratio`` and ``base``; return the estimator's sums and, of each shard, the scores if they are few."""
         layout, estimator = self.layout, self.estimator
 
         def use(piece: Piece, scores: FloatArray, log_prob: FloatArray, shard: Shard) -> FloatArray:
@@ -126,7 +126,7 @@ class Risk:
         for shard in layout.shards:
             scores, sums = layout.forward(shard, wide, self.threads, partial(use, shard=shard))
             parts.extend(sums)
-            kept.append(scores if len(layout.shards) == 1 else None)
+            kept.append(scores if layout.keeps_scores else None)
         return np.sum(parts, axis=0), kept
 
     def _coefficients(self, ratio: FloatArray, base: FloatArray | None, slopes: FloatArray) -> FloatArray:
