@@ -49,6 +49,7 @@ class TouchedDesign(OfferedDesign):
     def __init__(self, contexts: Design, starts: IntArray, row: AnyArray, z: Rows) -> None:
         super().__init__(contexts, starts, row, z)
         self._free_slots: list[AnyArray] = []
+        self._column_cuts: dict[int, IntArray] = {}
         self._lock = threading.Lock()
 
     def block(self, first: int, last: int) -> "TouchedDesign":
@@ -95,8 +96,10 @@ class TouchedDesign(OfferedDesign):
         design = self._contexts
         if isinstance(design, DenseDesign):
             by_column = np.zeros((grad.shape[1], self.n_features))
-            work = np.bincount(touched[2], minlength=grad.shape[1]) * self.n_features
-            cuts = pairs(cuts_by_work(work))
+            k = grad.shape[1]
+            if k not in self._column_cuts:
+                self._column_cuts[k] = cuts_by_work(np.bincount(touched[2], minlength=k) * self.n_features)
+            cuts = pairs(self._column_cuts[k])
             threads.map(lambda piece: add_dense(design.X, *piece, touched, by_column), cuts)
             grad[: self.n_features] += by_column.T
             return
