@@ -326,7 +326,8 @@ def test_logs_made_of_arrays_come_back(tmp_path):
     frame = pa.table({"weight": [1.0, 0.0, 2.0], "size": [0.0, 3.0, 1.0]})
     mask = np.array([[1, 1, 0], [0, 1, 1]], dtype=bool)
     seen = {"context": [0, 1, 1, 0], "available": mask}
-    for options in ({}, {"actions": frame}, {"actions": frame, "identity": True}):
+    catalogue = poem.Catalogue("abc", frame)
+    for options in ({}, {"actions": catalogue}, {"actions": catalogue, "identity": True}):
         log = poem.BanditLog(rng.random((2, 3)), list("abcb"), **made, **seen, **options)
         back = poem.read_log(poem.write_log(log, tmp_path / "log.parquet"))
         assert back.fingerprint() == log.fingerprint()

@@ -66,11 +66,11 @@ def test_all_forms_of_what_is_available_make_one_log():
     assert logs[0].structure == poem.MultiClass(5)
 
 
-def test_features_are_those_of_a_catalogue_of_labels_or_of_candidates():
+def test_features_are_those_of_a_catalogue_or_of_candidates():
     X, lists, y, rows = world(50)
     flat = np.concatenate([[ACTIONS.index(action) for action in one] for one in lists])
     given = {"available": lists, "labels": ACTIONS, **rows}
-    forms = [poem.Catalogue(ACTIONS, FEATURES), FEATURES, FEATURES[flat], sp.csr_array(FEATURES)]
+    forms = [poem.Catalogue(ACTIONS, FEATURES), FEATURES[flat], sp.csr_array(FEATURES[flat])]
     forms.append(poem.Catalogue(ACTIONS[::-1], FEATURES[::-1]))
     policy = poem.Policy(poem.Candidates(5, 3), np.random.default_rng(0).normal(size=(3, 3)), True, ())
     expected = None
@@ -316,9 +316,7 @@ LISTS = [["a", "b"], ["b", "c"]]
         ({"actions": np.eye(2)}, "Pass available="),
         ({"available": LISTS, "actions": np.zeros((3, 1))}, "one row per candidate (4)"),
         ({"available": LISTS, "actions": np.zeros((4, 0))}, "the actions have no features"),
-        ({"available": LISTS, "actions": poem.Catalogue("aab", np.eye(3))}, "has the action 'a' twice"),
         ({"available": LISTS, "actions": poem.Catalogue("ab", np.eye(2))}, "'c', which is not one of the 2"),
-        ({"available": LISTS, "actions": poem.Catalogue("abc", np.eye(2))}, "3 actions and 2 rows"),
         ({"available": LISTS, "actions": np.full((4, 1), np.nan)}, "must be finite"),
         ({"available": [list(range(10_001)), [1]], "y": [0, 1]}, "has 10,001 candidates; 10,000 is the most"),
         ({"available": LISTS, "structure": "multilabel", "y": [[1, 0], [0, 1]]}, "of which one is chosen"),
@@ -327,6 +325,12 @@ LISTS = [["a", "b"], ["b", "c"]]
 def test_what_cannot_be_is_refused(given, message):
     with refuses(LogError, message):
         poem.BanditLog(**(GOOD | given))
+
+
+@pytest.mark.parametrize(("ids", "message"), [("aab", "has the action 'a' twice"), ("abcd", "4 actions and 3 rows")])
+def test_a_catalogue_has_one_row_per_action(ids, message):
+    with refuses(LogError, message):
+        poem.Catalogue(ids, np.eye(3))
 
 
 def test_policies_and_logs_of_other_features_are_refused():
@@ -340,3 +344,52 @@ def test_policies_and_logs_of_other_features_are_refused():
         policy.log_prob_of(a_log("classes"))
     with refuses(LogError, "available= is for outputs of which one is chosen"):
         poem.Policy(poem.MultiLabel(2), np.zeros((1, 2)), True, (0, 1)).predict(np.zeros((1, 0)), [[0, 1]])
+
+
+def test_numbers_of_candidates_may_be_a_list_and_texts_are_no_lists():
+    rows = {"loss": [0, 1], "propensity": [0.5, 1.0]}
+    log = poem.BanditLog(np.zeros((2, 1)), [1, 0], available=[2, 1], actions=np.ones((3, 2)), **rows)
+    assert log.available.counts().tolist() == [2, 1]
+    with refuses(LogError, "one text per context"):
+        poem.BanditLog(**(GOOD | {"available": ["ab", "bc"]}))
+
+
+def test_a_catalogue_may_hold_raw_columns():
+    X, lists, y, rows = world(200)
+    frame = pd.DataFrame({"kind": ["hot", "sweet", "hot", "plain", "sweet"], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    recipe = poem.Features.learn(frame)
+    catalogue = poem.Catalogue(ACTIONS, recipe.transform(frame))
+    log = poem.BanditLog(X, y, available=lists, actions=catalogue, action_features=recipe, **rows)
+    policy = poem.policies.policy_for(log, np.random.default_rng(1).normal(size=(3, 4)), True, poem.Record())
+    expected = policy.marginals(X, lists, catalogue)
+    np.testing.assert_allclose(policy.marginals(X, lists, poem.Catalogue(ACTIONS, frame)), expected)
+    with refuses(LogError, "features of actions must be numeric; column 'kind'"):
+        poem.BanditLog(X, y, available=lists, actions=poem.Catalogue(ACTIONS, frame), **rows)
+
+
+def test_features_of_actions_are_known_by_name():
+    X, lists, y, rows = world(60)
+    frame = pd.DataFrame(FEATURES, columns=["price", "age", "size"])
+    swapped = frame[["age", "size", "price"]]
+    one, two = (
+        poem.BanditLog(X, y, available=lists, actions=poem.Catalogue(ACTIONS, columns), **rows)
+        for columns in (frame, swapped)
+    )
+    policy = poem.policies.policy_for(one, np.random.default_rng(1).normal(size=(3, 3)), True, poem.Record())
+    expected = policy.marginals(X, lists, poem.Catalogue(ACTIONS, FEATURES))
+    np.testing.assert_allclose(policy.marginals(X, lists, poem.Catalogue(ACTIONS, swapped)), expected)
+    with refuses(MismatchError, "the log's features of actions are ['age', 'size', 'price']"):
+        policy.log_prob_of(two)
+    with refuses(MismatchError, "other outputs, labels, features"):
+        poem.fit(two, start=policy, lam=0.1)
+
+
+@pytest.mark.parametrize("ids", [[1.0, 2.0], np.array([1, 2]), ["1", "2"]], ids=["floats", "array", "texts"])
+@pytest.mark.parametrize("described", [False, True])
+def test_ids_of_any_type_are_written_and_read(ids, described, tmp_path):
+    given = {"available": [list(ids)] * 3 + [list(ids)[:1]], "labels": ids}
+    given |= {"actions": poem.Catalogue(ids, np.eye(2))} if described else {}
+    rows = {"reward": [0, 1, 0, 1], "propensity": [0.5, 0.5, 0.5, 1.0]}
+    log = poem.BanditLog(np.zeros((4, 1)), [ids[0], ids[1], ids[0], ids[0]], **given, **rows)
+    assert poem.read_log(poem.write_log(log, tmp_path / "log.parquet")).fingerprint() == log.fingerprint()
+    poem.uniform_policy(log).save(tmp_path / "policy.poem")

@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
         checkpoint=options.checkpoint,
     )
     if result.learnt is not None:
-        with_columns(result.learnt, raw, None if train is log else log).save(options.out)
+        with_columns(result.learnt, raw, log).save(options.out)
     show(options, result.explain(), _as_data(result, options))
     remark(options, _written(result, options.out))
     return 0 if result.success else 1

@@ -56,7 +56,7 @@ class BanditLog:
         What could be chosen in each context: a mask of contexts × labels, one list of actions per context, or the
         number of candidates of each context, which are then known by their positions. All outputs if not given.
     actions : matrix or data frame, optional
-        Features of actions: one row per label, or one per candidate in the order of the lists.
+        Features of actions: a :class:`poem.Catalogue`, or one row per candidate in the order of the lists.
     identity : bool
         Give each action a feature of its own as well.
     action_features : Features, optional

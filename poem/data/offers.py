@@ -10,18 +10,24 @@ import scipy.sparse as sp
 
 from poem.arrays import AnyArray, IntArray
 from poem.compute import Matrix, as_matrix, is_sparse, row_mean_square
+from poem.data.lists import lists_of
 from poem.errors import LogError
-from poem.files import coded, flattened, is_list, lengths
-from poem.structures import Available, Candidates, Coded, Labels, MultiClass, Structure, Wanted, encoded, kind_of
+from poem.structures import (
+    Available,
+    Candidates,
+    Coded,
+    Labels,
+    MultiClass,
+    Structure,
+    Wanted,
+    encoded,
+    kind_of,
+    plain_labels,
+)
 
 if TYPE_CHECKING:
     from poem.data.features import Features
     from poem.data.log import BanditLog
-
-FORMS = (
-    "available must be a mask of contexts × labels, one list of actions per context, or the number of candidates of "
-    "each context; found {found}."
-)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,11 @@ class Catalogue:
 
     ids: Sequence[Any]
     features: Any
+
+    def __post_init__(self) -> None:
+        ids, rows = self.labels(), getattr(self.features, "shape", (len(self.ids),))[0]
+        if rows != len(ids):
+            raise LogError(f"the catalogue has {len(ids)} actions and {rows} rows of features.")
 
     def labels(self) -> Labels:
         """Return the actions as labels."""
@@ -68,14 +79,18 @@ class Offers:
             return self._ready(self.available, labels)
         if isinstance(self.actions, Catalogue):
             return self._from_catalogue(self.actions, labels, contexts)
-        given = labels is not None
-        starts, codes, labels = _lists_of(self.available, labels, contexts, extend=self.actions is not None)
+        starts, codes, labels = lists_of(self.available, labels, contexts, extend=self.actions is not None)
         if self.actions is None:
             found = Available(starts, codes)
             found.check(labels)
             return found, labels, MultiClass(len(labels))
-        matrix, row = self._features(starts, codes, labels if given else None)
-        return self._described(starts, codes, labels, matrix, row)
+        matrix = _matrix(self.actions)
+        if matrix.shape[0] != len(codes):
+            raise LogError(
+                f"actions must have one row per candidate ({len(codes):,}), or be a poem.Catalogue; "
+                f"found {matrix.shape[0]:,} rows."
+            )
+        return self._described(starts, codes, labels, matrix, None)
 
     def _ready(self, found: Available, labels: Labels | None) -> tuple[Available, Labels, Structure]:
         """Return candidates that have their features already, those of ids among them."""
@@ -93,8 +108,11 @@ class Offers:
         ids, known = catalogue.labels(), labels or ()
         new = set(ids) - set(known)
         every = (*known, *(one for one in ids if one in new))
-        starts, codes, _ = _lists_of(self.available, every, contexts, extend=False)
-        matrix, _ = as_matrix(catalogue.features)
+        try:
+            starts, codes, _ = lists_of(self.available, every, contexts, extend=False)
+        except LogError as error:
+            raise LogError(str(error).replace("Name all actions with labels=.", "Add it to the catalogue.")) from error
+        matrix = _matrix(catalogue.features)
         if matrix.shape[0] != len(ids):
             raise LogError(f"the catalogue has {len(ids)} actions and {matrix.shape[0]} rows of features.")
         place = {one: row for row, one in enumerate(ids)}
@@ -140,25 +158,6 @@ class Offers:
             )
         return found
 
-    def _features(self, starts: IntArray, codes: AnyArray, labels: Labels | None) -> tuple[Matrix, AnyArray | None]:
-        """Return the rows of features, and which one each candidate has; None is its own."""
-        matrix, _ = as_matrix(self.actions)
-        rows, n = matrix.shape[0], len(codes)
-        if labels is not None and rows <= len(labels) and rows != n:
-            missing = np.flatnonzero(codes >= rows)
-            if len(missing):
-                context = int(np.searchsorted(starts, missing[0], side="right")) - 1
-                raise LogError(
-                    f"the candidate {labels[codes[missing[0]]]!r} of context {context} has no features: there are "
-                    f"{rows} rows of actions for {len(labels)} labels. Pass one row for each label."
-                )
-            return matrix, codes
-        if rows != n:
-            raise LogError(
-                f"actions must have one row per candidate ({n:,}), or one per label with labels= given; found {rows:,}."
-            )
-        return matrix, None
-
 
 @dataclass(frozen=True)
 class Outputs:
@@ -173,7 +172,7 @@ class Outputs:
     @staticmethod
     def of(y: Any, labels: Sequence[Any] | None, wanted: Wanted, offers: Offers, contexts: int) -> "Outputs":
         """Encode a user's outputs."""
-        known = None if labels is None else tuple(labels)
+        known = None if labels is None else plain_labels(labels)
         if offers.available is None:
             if offers.actions is not None or offers.identity:
                 raise LogError("actions= and identity= describe candidates. Pass available= as well.")
@@ -235,6 +234,13 @@ def _names(actions: Any, ids: Labels) -> tuple[str, ...] | None:
     return (*map(str, names), *(f"id={label}" for label in ids))
 
 
+def _matrix(actions: Any) -> Matrix:
+    try:
+        return as_matrix(actions)[0]
+    except LogError as error:
+        raise LogError(str(error).replace("X must", "features of actions must", 1)) from error
+
+
 def _csr(matrix: Matrix) -> Matrix:
     return matrix if is_sparse(matrix) else sp.csr_array(matrix)
 
@@ -244,99 +250,3 @@ def _with_identity(matrix: Matrix, own: AnyArray, n_ids: int) -> Matrix:
     known = np.flatnonzero(own < n_ids)
     ids = sp.csr_array((np.ones(len(known)), (known, own[known])), shape=(matrix.shape[0], n_ids))
     return sp.csr_array(sp.hstack([matrix, ids], format="csr"))
-
-
-def _lists_of(available: Any, labels: Labels | None, contexts: int, extend: bool) -> tuple[IntArray, AnyArray, Labels]:
-    """Return ``(starts, codes, labels)`` of any of the forms."""
-    if isinstance(available, Available):
-        return _of_available(available, labels, contexts)
-    if is_sparse(available) or (isinstance(available, np.ndarray) and available.ndim == 2):
-        return _of_mask(available, labels, contexts)
-    if isinstance(available, np.ndarray) and available.ndim == 1 and available.dtype.kind in "iu":
-        return _of_counts(available, labels, contexts)
-    return _of_lists(available, labels, contexts, extend)
-
-
-def _of_available(found: Available, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:
-    if labels is None or found.n_contexts != contexts:
-        raise LogError(f"available has {found.n_contexts} of the {contexts} contexts. Pass its labels= with it.")
-    return found.starts, found.action, labels
-
-
-def _of_mask(mask: Any, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:
-    if labels is None:
-        raise LogError("a mask of available actions has one column per label. Pass labels= in that order.")
-    if mask.shape != (contexts, len(labels)):
-        raise LogError(
-            f"a mask of available actions must have one row for each of the {contexts} contexts and one column for "
-            f"each of the {len(labels)} labels; found shape {mask.shape}."
-        )
-    values = mask.data if is_sparse(mask) else np.asarray(mask)
-    if not np.isin(values, (0, 1)).all():
-        raise LogError("a mask of available actions holds 0 and 1, or true and false; found other values.")
-    found = sp.csr_array(mask != 0)
-    found.sort_indices()
-    return found.indptr.astype(np.int64), found.indices.astype(np.int32), labels
-
-
-def _of_counts(counts: AnyArray, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:
-    if len(counts) != contexts:
-        raise LogError(f"available must have one number for each of the {contexts} contexts; found {len(counts)}.")
-    if contexts and counts.min() < 1:
-        raise LogError(f"context {int(np.argmin(counts))} has no candidates. Each decision needs at least one.")
-    most = int(counts.max()) if contexts else 0
-    starts = np.append(0, np.cumsum(counts.astype(np.int64)))
-    positions = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-    known = tuple(range(most)) if labels is None or len(labels) < most else labels
-    return starts, positions.astype(np.int32), known
-
-
-def _of_lists(available: Any, labels: Labels | None, contexts: int, extend: bool) -> tuple[IntArray, AnyArray, Labels]:
-    column = _list_column(available)
-    counts = lengths(column)
-    if len(counts) != contexts:
-        raise LogError(f"available must have one list for each of the {contexts} contexts; found {len(counts)}.")
-    starts = np.append(0, np.cumsum(counts))
-    codes, distinct = coded(flattened(column))
-    if np.any(codes < 0):
-        context = int(np.searchsorted(starts, np.flatnonzero(codes < 0)[0], side="right")) - 1
-        raise LogError(f"an action in the list of context {context} is missing. Name each one, or leave it out.")
-    number, known = _numbered(distinct.to_pylist(), labels, extend, codes, starts)
-    return starts, number[codes].astype(np.int32), known
-
-
-def _list_column(available: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        if isinstance(available, pa.Array | pa.ChunkedArray):
-            column = available
-        else:
-            column = pa.array([list(one) for one in available])
-    except (TypeError, ValueError, pa.ArrowException) as error:
-        raise LogError(FORMS.format(found=f"{type(available).__name__} ({error})")) from error
-    column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    if not is_list(column.type):
-        raise LogError(FORMS.format(found=f"{column.type}"))
-    return column
-
-
-def _numbered(
-    values: Sequence[Any], labels: Labels | None, extend: bool, codes: IntArray, starts: IntArray
-) -> tuple[IntArray, Labels]:
-    """Return the position of each distinct action in the labels; new ones come last, if that is allowed."""
-    try:
-        known = tuple(sorted(values)) if labels is None else labels
-        number_of = {label: code for code, label in enumerate(known)}
-        new = sorted(value for value in values if value not in number_of)
-    except TypeError as error:
-        raise LogError(f"actions mix types that cannot be ordered ({error}). Convert them to strings.") from error
-    if new and not extend:
-        place = int(np.flatnonzero(codes == values.index(new[0]))[0])
-        context = int(np.searchsorted(starts, place, side="right")) - 1
-        raise LogError(
-            f"the list of context {context} has the action {new[0]!r}, which is not one of the {len(known)} known ones "
-            f"({list(known)[:8]}). Name all actions with labels=."
-        )
-    number_of |= {value: len(known) + place for place, value in enumerate(new)}
-    return np.array([number_of[value] for value in values], dtype=np.int64), (*known, *new)

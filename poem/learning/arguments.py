@@ -160,8 +160,8 @@ def weights_of(
     if isinstance(policy, FlooredPolicy):
         policy = policy.policy
     if isinstance(policy, Policy):
-        theirs = policy.structure, policy.labels, policy.feature_names
-        mine = structure, structure.known_labels(log.labels), log.feature_names
+        theirs = policy.structure, policy.labels, policy.feature_names, policy.action_names
+        mine = structure, structure.known_labels(log.labels), log.feature_names, log.action_names
         if theirs != mine or policy.intercept != fit_intercept:
             raise MismatchError(
                 f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.compute import Threads, as_matrix, count_threads, design_of
-from poem.data import BanditLog, Layout, Offers, offered_design
+from poem.data import BanditLog, Catalogue, Layout, Offers, offered_design
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
 from poem.files import write_whole
@@ -135,10 +135,25 @@ class Policy:
                 "the log's features were made of its columns in another way than the policy's (other scales, "
                 "categories or hashes). Read the log with features= the policy's features."
             )
+        if self.structure.described:
+            self._check_actions(log)
         layout = Layout(log, self.structure, self.intercept)
         log_prob = np.empty(len(log))
         log_prob[layout.order] = layout.log_prob(self.weights, Threads(count_threads(n_jobs)))
         return log_prob
+
+    def _check_actions(self, log: BanditLog) -> None:
+        """Refuse a log whose actions are described by other features, even if there are as many."""
+        if self.action_names is not None and log.action_names not in (None, self.action_names):
+            raise MismatchError(
+                f"the log's features of actions are {list(log.action_names or ())[:8]}, the policy's are "
+                f"{list(self.action_names)[:8]}. Pass the same columns in the same order."
+            )
+        if self.action_features is not None and log.action_features not in (None, self.action_features):
+            raise MismatchError(
+                "the log's features of actions were made in another way than the policy's (other scales, categories or "
+                "hashes). Read the log for the policy: poem.read_log_for(policy, source)."
+            )
 
     def expected_loss(self, X: Any, truth: Any) -> float:
         """Return the mean expected loss against true outputs: Hamming for labels, 0/1 for classes."""
@@ -188,11 +203,23 @@ class Policy:
         design = offered_design(matrix, self.intercept, None, False, self.structure, found)
         return Scored(self.structure, self.weights, labels, design, found)
 
+    def _described(self, actions: Any) -> Any:
+        """Return features of actions; raw or named columns of a data frame become those of the policy."""
+        if not hasattr(actions, "__arrow_c_stream__"):
+            return actions
+        if self.action_features is not None:
+            return self.action_features.transform(actions)
+        if self.action_names is None:
+            return actions
+        return as_matrix(actions, self.action_names[: self.structure.n_scores - len(self.labels)])[0]
+
     def _offers(self, available: Any, actions: Any, contexts: int) -> tuple[Available, Labels]:
         if isinstance(available, Available):
             return available, self.labels
-        if self.action_features is not None and hasattr(actions, "__arrow_c_stream__"):
-            actions = self.action_features.transform(actions)
+        if isinstance(actions, Catalogue):
+            actions = Catalogue(actions.ids, self._described(actions.features))
+        else:
+            actions = self._described(actions)
         labels = None if self.structure.described and not self.labels else self.labels
         found, known, structure = Offers(available, actions, known=self.structure).read(labels, contexts)
         if structure != self.structure:
@@ -269,7 +296,7 @@ def uniform_policy(log: BanditLog) -> Policy:
 
 
 def constant_policy(log: BanditLog, y: Any) -> Policy:
-    """Return the policy that always chooses the one output ``y``."""
+    """Return the policy that chooses the one output ``y`` wherever it is available."""
     structure = log.structure
     if not isinstance(structure, Fixed):
         raise InputError(f"no output is always there to be chosen: this log holds {structure.describe()}.")

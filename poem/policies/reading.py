@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from poem.compute import Matrix, as_matrix
-from poem.data import BanditLog
+from poem.compute import Matrix, as_matrix, is_sparse
+from poem.data import BanditLog, Catalogue
 from poem.data.features import Encoding, Features, Numeric
 from poem.errors import InputError, MismatchError
 from poem.policies.floor import FlooredPolicy
@@ -27,6 +27,7 @@ from poem.readers import (
 )
 
 SHOWN = 200  # characters of a recipe in a message
+MANY_ROWS = 20  # of which some must have a feature that a policy knows
 
 
 def read_log_for(
@@ -67,6 +68,7 @@ def log_for(
 
     ``encoding`` says how columns become features, for a policy that knows no recipe of its own.
     """
+    check_lists(policy, raw, name)
     log = log_of(
         raw,
         features=recipe_of(policy),
@@ -78,7 +80,33 @@ def log_for(
     )
     check_recipe(policy, log.features, raw.origin.name, name)
     check_recipe(policy, log.action_features, raw.origin.name, name, of_actions=True)
+    check_known(policy, log.X, raw.origin.name, name)
+    if log.available is not None:
+        check_known(policy, log.available.features, raw.origin.name, name, of_actions=True)
     return log
+
+
+def check_lists(policy: Policy | FlooredPolicy, raw: RawLog, name: str = "the policy") -> None:
+    """Refuse data that do not say what is available, if the policy's own log did."""
+    known = columns_of(policy)
+    if known is not None and known.candidates is not None and not raw.has_candidates:
+        raise MismatchError(
+            f"{name} was learnt from a log that says what was available (column {known.candidates!r}); "
+            f"{raw.origin.name} does not. Name the column with --candidates (Columns(candidates=…)), or add one "
+            "with all that is available."
+        )
+
+
+def check_known(
+    policy: Policy | FlooredPolicy, matrix: Any, source: str, name: str = "the policy", *, of_actions: bool = False
+) -> None:
+    """Refuse many rows in which no feature that the policy knows occurs: they come from other columns."""
+    if matrix is None or not is_sparse(matrix) or matrix.shape[0] < MANY_ROWS or matrix.shape[1] == 0 or matrix.nnz:
+        return
+    raise MismatchError(
+        f"{source}: none of the {matrix.shape[1]:,} features of {'actions' if of_actions else 'contexts'} that {name} "
+        "knows occurs in any row. Check that columns, namespaces and features have the names of the policy's own log."
+    )
 
 
 def read_contexts_for(
@@ -119,7 +147,9 @@ def contexts_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "th
     if recipe is not None and not recipe.columns:  # a table without columns forgets its rows
         return np.zeros((raw.table.num_rows, 0))
     if recipe is not None:
-        return recipe.transform(raw.table, raw.origin.place)
+        matrix = recipe.transform(raw.table, raw.origin.place)
+        check_known(policy, matrix, raw.origin.name, name)
+        return matrix
     return as_matrix(raw.table.select(list(raw.roles.context)))[0]
 
 
@@ -127,9 +157,12 @@ def choices_for(policy: Policy | FlooredPolicy, raw: RawLog, *, name: str = "the
     """Return what can be chosen in each row, as the policy sees it; None if the table does not say."""
     if not policy.structure.one_each:
         return None
+    check_lists(policy, raw, name)
     found = choices_by_row(raw, policy.structure, policy.labels, action_recipe_of(policy))
     if found is not None:
         check_recipe(policy, found.recipe, raw.origin.name, name, of_actions=True)
+        features = found.actions.features if isinstance(found.actions, Catalogue) else found.actions
+        check_known(policy, features, raw.origin.name, name, of_actions=True)
     if found is not None and found.structure not in (None, policy.structure):
         raise MismatchError(
             f"{raw.origin.name} holds {found.structure.describe()}; {name} was made for {policy.structure.describe()}."
@@ -206,8 +239,9 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> P
     raw : RawLog
         Which column is what.
     log : BanditLog, optional
-        All rows, if the policy was trained on a part of them: it must not be judged on any.
+        All rows: the policy must not be judged on any, if it was trained on a part of them.
     """
     known = policy.record.log if log is None else log.fingerprint()
-    columns = asdict(raw.roles) | ({} if raw.actions.id == "id" else {"action_id": raw.actions.id})
+    roles = replace(raw.roles, candidates=None) if log is not None and log.available is None else raw.roles
+    columns = asdict(roles) | ({} if raw.actions.id == "id" else {"action_id": raw.actions.id})
     return replace(policy, record=replace(policy.record, columns=columns, log=known))

@@ -100,7 +100,10 @@ def fields_of(raw: RawLog) -> list[Any]:
 def _lists(raw: RawLog, name: str) -> Column:
     column = raw.table.column(name)
     if not is_list(column.type):
-        raise ReadError(f"{raw.origin.name}, column {name!r} should hold lists of candidates and holds {column.type}.")
+        raise ReadError(
+            f"{raw.origin.name}, column {name!r} should hold lists of candidates and holds {column.type}. "
+            "CSV cannot hold lists: write JSON lines or Parquet."
+        )
     return column
 
 

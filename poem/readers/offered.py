@@ -13,7 +13,7 @@ from poem.data import Catalogue, Offers
 from poem.data.features import Encoding, Features
 from poem.errors import LogError, ReadError
 from poem.files import Table, is_list, with_codes
-from poem.readers.candidates import Listed, is_described, listed
+from poem.readers.candidates import Listed, fields_of, is_described, listed
 from poem.readers.catalogue import catalogue_ids
 from poem.readers.outputs import distinct_values
 from poem.readers.raw import RawLog, named_error
@@ -126,8 +126,8 @@ def coded_choices(raw: RawLog, offers: Choices, contexts: Contexts) -> Coded:
     if np.any(codes < 0):
         row = int(np.argmin(codes))
         raise ReadError(f"{raw.origin.place(row)}, column {name!r}: the output is empty. Drop such rows.")
-    number_of = {str(label): code for code, label in enumerate(offers.labels)}
-    chosen = np.array([number_of.get(str(value), -1) for value in values], dtype=np.int32)[codes]
+    number_of = {_spelled(label): code for code, label in enumerate(offers.labels)}
+    chosen = np.array([number_of.get(_spelled(value), -1) for value in values], dtype=np.int32)[codes]
     refuse_strangers(raw, offers.available.positions(contexts.seen(), chosen) < 0)
     return Coded(chosen, offers.labels)
 
@@ -151,8 +151,18 @@ def refuse_strangers(raw: RawLog, strange: AnyArray) -> None:
         found = raw.table.column(name)[int(rows[0])].as_py()
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r}: the output {found!r} is not among the row's "
-            f"candidates ({len(rows):,} such rows). Drop such rows or fix the logging."
+            f"candidates ({len(rows):,} such rows). Drop such rows or fix the logging.{_hint(raw)}"
         )
+
+
+def _hint(raw: RawLog) -> str:
+    fields = [field.name for field in fields_of(raw)]
+    if not fields or raw.actions.id in fields:
+        return ""
+    return (
+        f" The candidates have no field {raw.actions.id!r}, so they are known by their positions, counted from 1; name "
+        "the field that holds their ids with --action-id (Columns(action_id=…))."
+    )
 
 
 def refuse_without_candidates(raw: RawLog, wanted: Any) -> None:
@@ -175,19 +185,19 @@ def _labelled(raw: RawLog, found: Listed, extend: bool) -> tuple[AnyArray, Label
     """Return the code of each candidate, and all labels; with ``extend``, actions that are not known come last."""
     column = raw.roles.candidates or raw.actions.id
     codes, values = distinct_values(raw, found.ids, column)
-    spelled = {str(value): value for value in values}
+    spelled = {_spelled(value): value for value in values}
     if raw.actions.catalogue is not None:
-        spelled |= {str(value): value for value in _whole(catalogue_ids(raw.actions))}
+        spelled |= {_spelled(value): value for value in _whole(catalogue_ids(raw.actions))}
     if raw.labels is None or (extend and not raw.labels):
         labels = _sorted(_as_outputs(raw, spelled))
     else:
-        known = set(map(str, raw.labels))
+        known = set(map(_spelled, raw.labels))
         new = {text: value for text, value in spelled.items() if text not in known}
         if new and not extend:
-            _refuse_unknown(raw, found, codes, [str(value) in new for value in values], values)
+            _refuse_unknown(raw, found, codes, [_spelled(value) in new for value in values], values)
         labels = (*raw.labels, *_sorted(list(new.values())))
-    number_of = {str(label): code for code, label in enumerate(labels)}
-    return np.array([number_of[str(value)] for value in values], dtype=np.int32)[codes], labels
+    number_of = {_spelled(label): code for code, label in enumerate(labels)}
+    return np.array([number_of[_spelled(value)] for value in values], dtype=np.int32)[codes], labels
 
 
 def _as_outputs(raw: RawLog, spelled: dict[str, Any]) -> list[Any]:
@@ -196,8 +206,13 @@ def _as_outputs(raw: RawLog, spelled: dict[str, Any]) -> list[Any]:
         return list(spelled.values())
     name = raw.roles.output[0]
     _, logged = distinct_values(raw, raw.table.column(name), name)
-    as_logged = {str(value): value for value in logged}
+    as_logged = {_spelled(value): value for value in logged}
     return [as_logged.get(text, value) for text, value in spelled.items()]
+
+
+def _spelled(value: Any) -> str:
+    """Return an id as text; 3, 3.0 and "3" mean the same."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _whole(values: Sequence[Any]) -> list[Any]:
@@ -243,8 +258,8 @@ def _with_features(
     structure = wanted if isinstance(wanted, Structure) else None
     actions: Any = matrix
     if found.columns is None:
-        number_of = {str(label): label for label in labels}
-        actions = Catalogue([number_of[str(one)] for one in _whole(catalogue_ids(raw.actions))], matrix)
+        number_of = {_spelled(label): label for label in labels}
+        actions = Catalogue([number_of[_spelled(one)] for one in _whole(catalogue_ids(raw.actions))], matrix)
     return Choices(available, labels, actions, recipe, structure, structure is None and raw.actions.identity)
 
 

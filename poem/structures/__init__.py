@@ -5,7 +5,7 @@ from poem.structures.base import Fixed, Structure
 from poem.structures.candidates import Candidates
 from poem.structures.fit_labels import CERTAIN, Unseen
 from poem.structures.kinds import KINDS, Wanted, encoded, kind_of, structure_from_data
-from poem.structures.labels import Coded, Labels
+from poem.structures.labels import Coded, Labels, plain_labels
 from poem.structures.multiclass import MultiClass
 from poem.structures.multilabel import MultiLabel
 from poem.structures.offered import Offered
@@ -31,5 +31,6 @@ __all__ = [
     "Wanted",
     "encoded",
     "kind_of",
+    "plain_labels",
     "structure_from_data",
 ]

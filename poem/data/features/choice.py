@@ -97,7 +97,10 @@ def _of_lists(name: str, column: Column, value: str | None, place: Place) -> Kin
         counts = lengths(column)
         return Vector(name, int(counts[0]) if len(counts) else 0)
     if not is_text(column.type.value_type):
-        raise LogError(f"column {name!r} holds {column.type}; lists can hold numbers or strings. Flatten or drop it.")
+        raise LogError(
+            f"column {name!r} holds {column.type}; lists can hold numbers or strings. If it lists what could be "
+            f"chosen, name it as the candidates (--candidates {name}, candidates=); if not, flatten or drop it."
+        )
     _, distinct = coded(flattened(column))
     # In the order of their names: the same for any order of rows and part files.
     return Bag(name, value or "", tuple(sorted(distinct.to_pylist())))
