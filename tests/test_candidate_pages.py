@@ -357,7 +357,8 @@ def test_features_of_single_actions_say_nothing_of_new_ones():
     log = described(n=300, n_actions=400, identity=True)
     only_ids = poem.BanditLog(
         log.X, log.y, loss=log.loss, log_propensity=log.log_propensity, labels=log.labels, identity=True,
-        available=np.split(log.available.action, log.available.starts[1:-1]), actions=poem.Catalogue(log.labels, np.zeros((400, 0))),
+        available=np.split(log.available.action, log.available.starts[1:-1]),
+        actions=poem.Catalogue(log.labels, np.zeros((400, 0))),
     )  # fmt: skip
     assert poem.evaluate(poem.uniform_policy(log), log).diagnostics["policy"]["never logged"].verdict == "trust"
     found = poem.evaluate(poem.uniform_policy(only_ids), only_ids).diagnostics["policy"]["never logged"]

@@ -111,9 +111,11 @@ class OfferedDesign(Design):
         self._contexts.add_transposed(grad, by_context, threads)
 
     def some(self, contexts: IntArray) -> "SomeOffered":
-        counts = (self._starts[1:] - self._starts[:-1])[contexts]
-        row = self._row[ragged_places(self._starts[contexts], counts)]
-        return SomeOffered(self, contexts, frozen(np.append(0, np.cumsum(counts))), frozen(row))
+        borders = np.zeros(len(contexts) + 1, dtype=np.int64)
+        np.cumsum(self._starts[contexts + 1] - self._starts[contexts], out=borders[1:])
+        row = np.empty(borders[-1], dtype=np.int32)
+        _copy_runs(self._row, self._starts, frozen(contexts), borders, row)
+        return SomeOffered(self, contexts, frozen(borders), frozen(row))
 
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
         return self._contexts.batch_scores(wide, k, contexts)
@@ -147,6 +149,15 @@ def _gathered(by_context: FloatArray, starts: IntArray, row: AnyArray, z: Rows) 
     out = np.empty(int(starts[-1] - starts[0]))
     _gather(frozen(by_context), starts, row, *z, out)
     return out
+
+
+@kernel
+def _copy_runs(source: AnyArray, starts: IntArray, contexts: IntArray, borders: IntArray, out: AnyArray) -> None:
+    """Copy the run of each context, one after the other."""
+    for i in range(contexts.shape[0]):
+        first = starts[contexts[i]]
+        for a in range(borders[i + 1] - borders[i]):
+            out[borders[i] + a] = source[first + a]
 
 
 @kernel
