@@ -38,3 +38,17 @@ def test_rows_without_any_known_feature_are_refused(tmp_path, capsys):
     policy = with_columns(uniform_policy(log), read_raw(tmp_path / "log.vw"), log).save(tmp_path / "p.poem")
     assert main(["predict", str(policy), str(tmp_path / "other.vw"), "--quiet"]) == 2
     assert "none of the 6 features of actions that p.poem knows occurs" in capsys.readouterr().err
+
+
+def test_requests_without_a_label_keep_their_time(tmp_path):
+    actions = [{"a": {"f": 1}}, {"a": {"g": 2}}]
+    request = {"Timestamp": "2026-01-31T12:00:00Z", "c": {"u": {"x": 1}, "_multi": actions}}
+    label = {"_label_cost": -1, "_label_probability": 0.5, "_label_Action": 1, "_labelIndex": 0}
+    other = request | {"c": {"u": {"x": 2}, "_multi": [*actions, {"a": {"h": 3}}]}}
+    log, requests = tmp_path / "log.dsjson", tmp_path / "requests.dsjson"
+    log.write_text("".join(json.dumps(label | one) + "\n" for one in (request, other) * 5))
+    requests.write_text(json.dumps(request) + "\n")
+    policy = with_columns(uniform_policy(poem.read_log(log)), read_raw(log), poem.read_log(log))
+    (decided,) = poem.decide(policy, requests).to_pylist()
+    assert decided["time"] == "2026-01-31T12:00:00Z"
+    assert len(decided["ranking"]) == 2

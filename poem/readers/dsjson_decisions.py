@@ -126,7 +126,7 @@ class Decisions:
     def _add_one(self, line: int, event: dict[str, Any], label: dict[str, Any], actions: int | None) -> None:
         self._check_form(line, _ONE)
         if not label:
-            self._add_unlabelled(line, actions)
+            self._add_unlabelled(line, actions, time_of(event))
             return
         self._check_drop(event, line)
         outcome, time = outcome_of(label, actions), time_of(event)
@@ -142,12 +142,12 @@ class Decisions:
         self.ranked.add(None, None)
         self._append(line, outcome_of(plain_label_of(label), actions), None, actions)
 
-    def _add_unlabelled(self, line: int, actions: int | None) -> None:
+    def _add_unlabelled(self, line: int, actions: int | None, time: str | None = None) -> None:
         if not self.to_be_made:
             self.unlabelled.append(line)
             return
         self.ranked.add(None, None)
-        self._append(line, (0, math.nan, math.nan), None, actions)
+        self._append(line, (0, math.nan, math.nan), time, actions)
 
     def _add_slots(
         self,
