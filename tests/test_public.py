@@ -108,7 +108,29 @@ for structure, y in spaces.items():
     poem.evaluate(found.policy, log, interval="bootstrap", resampling=poem.Resampling(replicates=100))
     poem.watch(found.policy, log, loss_bounds=(0, 1))
 
+for actions, identity in ((None, 0), (np.eye(3), 0), (sp.eye_array(3, 40, format="csr"), 0), (np.eye(3), 1)):
+    for form in (np.asarray, sp.csr_array):
+        given = {{}} if actions is None else {{"actions": poem.Catalogue(range(3), actions), "identity": identity}}
+        lists, rows = [[0, 1, 2], [2, 1]] * 30, {{"loss": rng.random(60), "propensity": np.full(60, 0.4)}}
+        log = poem.BanditLog(form(X), [1, 2] * 30, available=lists, labels=range(3), **given, **rows)
+        for optimizer in (poem.LBFGS(max_iterations=3), poem.AdaGrad(max_batches=3)):
+            found = poem.fit(log, lam=0.1, optimizer=optimizer, selection=poem.Selection(guard=False))
+        poem.fit(log, learners=["direct", "dr"], selection=poem.Selection(imitate=True))
+        poem.evaluate(found.policy.with_floor(0.1), log)
+        found.policy.sample(form(X), 0, lists, given.get("actions"))
+        found.policy.predict(form(X), lists, given.get("actions"))
+
+ADF = "shared |u x\\n0:0.5:0.5 |a y:2\\n|a z\\n\\n"
+CCB = "ccb shared |u x\\nccb action |a y\\nccb action |a z\\nccb slot 0:0.5:0.5,1:0.5 |s t\\n\\n"
+DSJSON = dict(_label_cost=-1, _label_probability=0.5, _label_Action=1, _labelIndex=0)
+multi = [[dict(a=dict(f=1.5)), dict(a=dict(g="text"))], [dict(a=dict(f=2)), dict(a=dict(h=True))]]
+lines = [json.dumps(DSJSON | dict(c=dict(u=dict(x=1), _multi=one))) + "\\n" for one in multi]
 with tempfile.TemporaryDirectory() as folder:
+    for name, text in (("adf.vw", ADF * 3), ("ccb.vw", CCB * 3), ("log.dsjson", "".join(lines))):
+        pathlib.Path(folder, name).write_text(text)
+        poem.read_log(pathlib.Path(folder, name))
+    pathlib.Path(folder, "some.vw").write_text("1 2:0.5:0.5 |a x\\n1:1:0.5 |b z\\n")
+    poem.read_log(pathlib.Path(folder, "some.vw"))
     pathlib.Path(folder, "log.vw").write_text("1:0.5:0.5 |a x:2 y\\n2:1:0.5 |b z\\n")
     pathlib.Path(folder, "log.jsonl").write_text(json.dumps(dict(x=1.0, output=2, loss=0.5, propensity=0.5)) + "\\n")
     for name in ("log.vw", "log.jsonl"):
@@ -123,7 +145,7 @@ for module in list(sys.modules.values()):
 print(json.dumps(counts))
 """
 
-STRUCTURES = {"multiclass", "multilabel", "sets", "subset"}
+STRUCTURES = {"available", "multiclass", "multilabel", "offered", "sets", "subset"}
 COPIES = "[poem.estimate(found.policy, again) for again in (pickle.loads(pickle.dumps(log)), copy.deepcopy(log))]"
 
 

@@ -117,10 +117,13 @@ class Design(ABC):
 class SomeContexts:
     """A batch of contexts as one factor of a product with wide weights."""
 
-    borders: IntArray | None = None  # where the candidates of each context begin, if they have candidates of their own
-
     def __init__(self, design: Design, contexts: IntArray) -> None:
         self._design, self.contexts = design, contexts
+
+    @property
+    def borders(self) -> IntArray | None:
+        """Where the candidates of each context begin, if contexts have candidates of their own."""
+        return None
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         """Return X·w, (b, k)."""

@@ -17,74 +17,76 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
-def as_matrix(X: Any, feature_names: tuple[str, ...] | None = None) -> tuple[Matrix, tuple[str, ...] | None]:
+def as_matrix(
+    X: Any, feature_names: tuple[str, ...] | None = None, *, what: str = "X"
+) -> tuple[Matrix, tuple[str, ...] | None]:
     """Return ``(matrix, feature names)``; names come from a data frame or from ``feature_names``.
 
-    A data frame whose columns are known by name is put into the order of ``feature_names``.
+    A data frame whose columns are known by name is put into the order of ``feature_names``. Messages call it ``what``.
     """
     if hasattr(X, "__arrow_c_stream__"):
-        return _from_frame(X, feature_names)
-    matrix = _canonical_csr(X) if is_sparse(X) else _dense(X)
-    _check_finite(matrix)
+        return _from_frame(X, feature_names, what)
+    matrix = _canonical_csr(X, what) if is_sparse(X) else _dense(X, what)
+    _check_finite(matrix, what)
     if feature_names is not None and len(feature_names) != matrix.shape[1]:
         raise MismatchError(
-            f"X has {matrix.shape[1]} columns, but {len(feature_names)} feature names are known. "
-            "Pass X with one column for each feature name."
+            f"{what} has {matrix.shape[1]} columns, but {len(feature_names)} feature names are known. "
+            "Pass one column for each feature name."
         )
     return matrix, feature_names
 
 
-def _from_frame(frame: Any, expected: tuple[str, ...] | None) -> tuple[FloatArray, tuple[str, ...]]:
+def _from_frame(frame: Any, expected: tuple[str, ...] | None, what: str) -> tuple[FloatArray, tuple[str, ...]]:
     table = as_table(frame)
     names = tuple(table.column_names)
     if len(set(names)) != len(names):
-        raise LogError(f"the columns of X must have different names; found {list(names)[:8]}. Rename them.")
+        raise LogError(f"the columns of {what} must have different names; found {list(names)[:8]}. Rename them.")
     if expected is not None and names != expected:
         missing = [name for name in expected if name not in names]
         if missing:
             raise MismatchError(
-                f"X lacks the column {missing[0]!r} (and {len(missing) - 1} more); it has {list(names)[:8]}. "
+                f"{what} lacks the column {missing[0]!r} (and {len(missing) - 1} more); it has {list(names)[:8]}. "
                 "Pass the columns that the policy was trained on."
             )
         table, names = table.select(list(expected)), expected
     matrix = np.empty((table.num_rows, table.num_columns))
     for position, name in enumerate(names):
-        matrix[:, position] = _numeric_column(table.column(position), name)
-    _check_finite(matrix)
+        matrix[:, position] = _numeric_column(table.column(position), name, what)
+    _check_finite(matrix, what)
     return matrix, names
 
 
-def _numeric_column(column: Any, name: str) -> AnyArray:
+def _numeric_column(column: Any, name: str, what: str) -> AnyArray:
     import pyarrow as pa
 
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise LogError(
-            f"X must be numeric; column {name!r} holds {kind}. Encode it first, "
+            f"{what} must be numeric; column {name!r} holds {kind}. Encode it first, "
             "for example with sklearn.preprocessing.OneHotEncoder."
         )
     return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
-def _dense(X: Any) -> FloatArray:
+def _dense(X: Any, what: str) -> FloatArray:
     if np.iscomplexobj(X):
-        raise LogError("X must be numeric; found complex numbers. Pass their parts as columns of float64.")
+        raise LogError(f"{what} must be numeric; found complex numbers. Pass their parts as columns of float64.")
     try:
         matrix = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise LogError(
-            f"X must be a numeric matrix or an Arrow data frame; found {type(X).__name__} ({error})."
+            f"{what} must be a numeric matrix or an Arrow data frame; found {type(X).__name__} ({error})."
         ) from error
     if np.ndim(X) != 2:
-        raise LogError(f"X must have two dimensions (contexts × features); found {np.ndim(X)}. Reshape your data.")
+        raise LogError(f"{what} must have two dimensions (contexts × features); found {np.ndim(X)}. Reshape your data.")
     return matrix
 
 
-def _canonical_csr(X: Any) -> Matrix:
+def _canonical_csr(X: Any, what: str) -> Matrix:
     if X.ndim != 2:
-        raise LogError(f"X must have two dimensions (contexts × features); found {X.ndim}. Reshape your data.")
+        raise LogError(f"{what} must have two dimensions (contexts × features); found {X.ndim}. Reshape your data.")
     if X.dtype.kind not in "buif":
-        raise LogError(f"X must be numeric; found a sparse matrix of {X.dtype}. Convert it to float64.")
+        raise LogError(f"{what} must be numeric; found a sparse matrix of {X.dtype}. Convert it to float64.")
     matrix = sp.csr_array(X, dtype=np.float64)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -97,7 +99,7 @@ def _canonical_csr(X: Any) -> Matrix:
     return matrix
 
 
-def _check_finite(matrix: Matrix) -> None:
+def _check_finite(matrix: Matrix, what: str) -> None:
     values = matrix.data if is_sparse(matrix) else matrix
     # A sum is not finite if any entry is not: one pass and no array of flags in the common case.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -107,7 +109,7 @@ def _check_finite(matrix: Matrix) -> None:
     if len(rows) == 0:
         return
     raise LogError(
-        f"X must be finite; row {rows[0]}, column {columns[0]} is NaN or infinite "
+        f"{what} must be finite; row {rows[0]}, column {columns[0]} is NaN or infinite "
         f"({len(rows)} such entries). Impute or drop them."
     )
 

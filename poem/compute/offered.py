@@ -129,7 +129,11 @@ class SomeOffered(SomeContexts):
 
     def __init__(self, design: OfferedDesign, contexts: IntArray, borders: IntArray, row: AnyArray) -> None:
         super().__init__(design, contexts)
-        self.borders, self._own_borders, self._offered, self._row = borders, borders, design, row
+        self._borders, self._offered, self._row = borders, design, row
+
+    @property
+    def borders(self) -> IntArray:
+        return self._borders
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         by_context = self._offered.batch_scores(wide, k, self.contexts)
@@ -137,11 +141,11 @@ class SomeOffered(SomeContexts):
 
     def gathered(self, by_context: FloatArray) -> FloatArray:
         """Return z·s of all candidates, where ``by_context`` holds the s of their contexts, (b, k)."""
-        return _gathered(by_context, self._own_borders, self._row, self._offered._z)
+        return _gathered(by_context, self._borders, self._row, self._offered._z)
 
     def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
         by_context: FloatArray = np.zeros((len(self.contexts), lanes_for(k)), dtype=dtype)
-        _scatter(frozen(slopes), self._own_borders, self._row, *self._offered._z, k, by_context)
+        _scatter(frozen(slopes), self._borders, self._row, *self._offered._z, k, by_context)
         return self._offered.batch_transposed(self.contexts, by_context)
 
 

@@ -127,7 +127,7 @@ class TouchedDesign(OfferedDesign):
 
     def some(self, contexts: IntArray) -> "SomeTouched":
         found = super().some(contexts)
-        return SomeTouched(self, contexts, found._own_borders, found._row)
+        return SomeTouched(self, contexts, found.borders, found._row)
 
     def _borrow_slot(self, size: int) -> AnyArray:
         """Return an array of -1, one for each weight, that no other thread uses."""
@@ -145,13 +145,13 @@ class SomeTouched(SomeOffered):
         if wide.shape == (design.n_weights * k, 1):
             w = wide.reshape(design.n_weights, k)
             wide = frozen(w.T if isinstance(design.contexts, DenseDesign) else w)
-        return design._scored(wide, k, self.contexts, self._own_borders, self._row)
+        return design._scored(wide, k, self.contexts, self._borders, self._row)
 
     def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
         design = self._touched()
         lengths = design.lengths()[self.contexts] + int(design.intercept)
         each = design._z[0][self._row + 1] - design._z[0][self._row]
-        most = int(lengths @ np.add.reduceat(each, self._own_borders[:-1]))
+        most = int(lengths @ np.add.reduceat(each, self._borders[:-1]))
         rows = np.empty(most, dtype=np.int64)
         values: FloatArray = np.empty((most, 1), dtype=dtype)
         slot = design._borrow_slot(design.n_weights * k)
@@ -160,7 +160,7 @@ class SomeTouched(SomeOffered):
             design.intercept,
             frozen(self.contexts),
             frozen(slopes),
-            self._own_borders,
+            self._borders,
             self._row,
             design._z,
             k,

@@ -18,8 +18,13 @@ FORMS = (
 )
 
 
-def lists_of(available: Any, labels: Labels | None, contexts: int, extend: bool) -> tuple[IntArray, AnyArray, Labels]:
-    """Return ``(starts, codes, labels)`` of any of the forms."""
+def lists_of(
+    available: Any, labels: Labels | None, contexts: int, remedy: str | None
+) -> tuple[IntArray, AnyArray, Labels]:
+    """Return ``(starts, codes, labels)`` of any of the forms.
+
+    ``remedy`` is what to do about an action that is not among the labels; None adds it to them.
+    """
     if isinstance(available, Available):
         return _of_available(available, labels, contexts)
     if is_sparse(available) or (isinstance(available, np.ndarray) and available.ndim == 2):
@@ -28,7 +33,7 @@ def lists_of(available: Any, labels: Labels | None, contexts: int, extend: bool)
         available = np.asarray(available)
     if isinstance(available, np.ndarray) and available.ndim == 1 and available.dtype.kind in "iu":
         return _of_counts(available, labels, contexts)
-    return _of_lists(available, labels, contexts, extend)
+    return _of_lists(available, labels, contexts, remedy)
 
 
 def _of_available(found: Available, labels: Labels | None, contexts: int) -> tuple[IntArray, AnyArray, Labels]:
@@ -65,7 +70,9 @@ def _of_counts(counts: AnyArray, labels: Labels | None, contexts: int) -> tuple[
     return starts, positions.astype(np.int32), known
 
 
-def _of_lists(available: Any, labels: Labels | None, contexts: int, extend: bool) -> tuple[IntArray, AnyArray, Labels]:
+def _of_lists(
+    available: Any, labels: Labels | None, contexts: int, remedy: str | None
+) -> tuple[IntArray, AnyArray, Labels]:
     column = _list_column(available)
     counts = lengths(column)
     if len(counts) != contexts:
@@ -75,7 +82,7 @@ def _of_lists(available: Any, labels: Labels | None, contexts: int, extend: bool
     if np.any(codes < 0):
         context = int(np.searchsorted(starts, np.flatnonzero(codes < 0)[0], side="right")) - 1
         raise LogError(f"an action in the list of context {context} is missing. Name each one, or leave it out.")
-    number, known = _numbered(distinct.to_pylist(), labels, extend, codes, starts)
+    number, known = _numbered(distinct.to_pylist(), labels, remedy, codes, starts)
     return starts, number[codes].astype(np.int32), known
 
 
@@ -98,7 +105,7 @@ def _list_column(available: Any) -> Any:
 
 
 def _numbered(
-    values: Sequence[Any], labels: Labels | None, extend: bool, codes: IntArray, starts: IntArray
+    values: Sequence[Any], labels: Labels | None, remedy: str | None, codes: IntArray, starts: IntArray
 ) -> tuple[IntArray, Labels]:
     """Return the position of each distinct action in the labels; new ones come last, if that is allowed."""
     try:
@@ -107,12 +114,12 @@ def _numbered(
         new = sorted(value for value in values if value not in number_of)
     except TypeError as error:
         raise LogError(f"actions mix types that cannot be ordered ({error}). Convert them to strings.") from error
-    if new and not extend:
+    if new and remedy is not None:
         place = int(np.flatnonzero(codes == values.index(new[0]))[0])
         context = int(np.searchsorted(starts, place, side="right")) - 1
         raise LogError(
             f"the list of context {context} has the action {new[0]!r}, which is not one of the {len(known)} known ones "
-            f"({list(known)[:8]}). Name all actions with labels=."
+            f"({list(known)[:8]}). {remedy}"
         )
     number_of |= {value: len(known) + place for place, value in enumerate(new)}
     return np.array([number_of[value] for value in values], dtype=np.int64), (*known, *new)

@@ -25,6 +25,8 @@ from poem.structures import (
     plain_labels,
 )
 
+ACTIONS = "features of actions"  # what messages call them
+
 if TYPE_CHECKING:
     from poem.data.features import Features
     from poem.data.log import BanditLog
@@ -46,13 +48,13 @@ class Catalogue:
     features: Any
 
     def __post_init__(self) -> None:
-        ids, rows = self.labels(), getattr(self.features, "shape", (len(self.ids),))[0]
-        if rows != len(ids):
-            raise LogError(f"the catalogue has {len(ids)} actions and {rows} rows of features.")
+        rows = self.features.shape[0] if hasattr(self.features, "shape") else len(self.features)
+        if rows != len(self.labels()):
+            raise LogError(f"the catalogue has {len(self.ids)} actions and {rows} rows of features.")
 
     def labels(self) -> Labels:
         """Return the actions as labels."""
-        known = tuple(one.item() if isinstance(one, np.generic) else one for one in self.ids)
+        known = plain_labels(self.ids)
         doubled = [one for one, count in Counter(known).items() if count > 1]
         if doubled:
             raise LogError(f"the catalogue has the action {doubled[0]!r} twice. Name each one once.")
@@ -79,18 +81,19 @@ class Offers:
             return self._ready(self.available, labels)
         if isinstance(self.actions, Catalogue):
             return self._from_catalogue(self.actions, labels, contexts)
-        starts, codes, labels = lists_of(self.available, labels, contexts, extend=self.actions is not None)
+        remedy = None if self.actions is not None else "Name all actions with labels=."
+        starts, codes, labels = lists_of(self.available, labels, contexts, remedy)
         if self.actions is None:
             found = Available(starts, codes)
             found.check(labels)
             return found, labels, MultiClass(len(labels))
-        matrix = _matrix(self.actions)
+        matrix, _ = as_matrix(self.actions, what=ACTIONS)
         if matrix.shape[0] != len(codes):
             raise LogError(
                 f"actions must have one row per candidate ({len(codes):,}), or be a poem.Catalogue; "
                 f"found {matrix.shape[0]:,} rows."
             )
-        return self._described(starts, codes, labels, matrix, None)
+        return self._described(starts, codes, labels, matrix, codes)
 
     def _ready(self, found: Available, labels: Labels | None) -> tuple[Available, Labels, Structure]:
         """Return candidates that have their features already, those of ids among them."""
@@ -108,13 +111,8 @@ class Offers:
         ids, known = catalogue.labels(), labels or ()
         new = set(ids) - set(known)
         every = (*known, *(one for one in ids if one in new))
-        try:
-            starts, codes, _ = lists_of(self.available, every, contexts, extend=False)
-        except LogError as error:
-            raise LogError(str(error).replace("Name all actions with labels=.", "Add it to the catalogue.")) from error
-        matrix = _matrix(catalogue.features)
-        if matrix.shape[0] != len(ids):
-            raise LogError(f"the catalogue has {len(ids)} actions and {matrix.shape[0]} rows of features.")
+        starts, codes, _ = lists_of(self.available, every, contexts, remedy="Add it to the catalogue.")
+        matrix, _ = as_matrix(catalogue.features, what=ACTIONS)
         place = {one: row for row, one in enumerate(ids)}
         row_of = np.array([place.get(one, -1) for one in every])
         missing = np.flatnonzero(row_of[codes] < 0)
@@ -122,7 +120,7 @@ class Offers:
             raise LogError(f"the candidate {every[codes[missing[0]]]!r} is not in the catalogue. Add it there.")
         ordered = np.flatnonzero(row_of >= 0)  # rows in the order of the labels
         number = np.cumsum(row_of >= 0) - 1
-        return self._described(starts, codes, every, matrix[row_of[ordered]], number[codes], ordered)
+        return self._described(starts, codes, every, matrix[row_of[ordered]], ordered, number[codes])
 
     def _described(
         self,
@@ -130,16 +128,15 @@ class Offers:
         codes: AnyArray,
         labels: Labels,
         matrix: Matrix,
-        row: AnyArray | None,
-        owner: AnyArray | None = None,
+        owner: AnyArray,
+        row: AnyArray | None = None,
     ) -> tuple[Available, Labels, Structure]:
-        """Return candidates with features; ``owner`` is the action of each row, if rows are of actions."""
+        """Return candidates with features; ``owner`` is the action of each row, and ``row`` that of each candidate."""
         n_ids, features = self._n_ids(labels), _csr(matrix)
         if features.shape[1] + n_ids == 0:
             raise LogError("the actions have no features. Name at least one, or add identity=True.")
         if n_ids:
-            own = codes if row is None else np.arange(features.shape[0]) if owner is None else owner
-            features = _with_identity(features, own, n_ids)
+            features = _with_identity(features, owner, n_ids)
         found = Available(starts, codes, features, row)
         found.check(labels)
         return found, labels, self._structure(labels, features.shape[1], n_ids)
@@ -234,19 +231,12 @@ def _names(actions: Any, ids: Labels) -> tuple[str, ...] | None:
     return (*map(str, names), *(f"id={label}" for label in ids))
 
 
-def _matrix(actions: Any) -> Matrix:
-    try:
-        return as_matrix(actions)[0]
-    except LogError as error:
-        raise LogError(str(error).replace("X must", "features of actions must", 1)) from error
-
-
 def _csr(matrix: Matrix) -> Matrix:
     return matrix if is_sparse(matrix) else sp.csr_array(matrix)
 
 
-def _with_identity(matrix: Matrix, own: AnyArray, n_ids: int) -> Matrix:
-    """Return features with one more 0/1 column for each of the first labels; ``own`` is the action of each row."""
-    known = np.flatnonzero(own < n_ids)
-    ids = sp.csr_array((np.ones(len(known)), (known, own[known])), shape=(matrix.shape[0], n_ids))
+def _with_identity(matrix: Matrix, owner: AnyArray, n_ids: int) -> Matrix:
+    """Return features with one more 0/1 column for each of the first labels; ``owner`` is the action of each row."""
+    known = np.flatnonzero(owner < n_ids)
+    ids = sp.csr_array((np.ones(len(known)), (known, owner[known])), shape=(matrix.shape[0], n_ids))
     return sp.csr_array(sp.hstack([matrix, ids], format="csr"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.compute import Threads, ragged_places
+from poem.compute import Threads
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.errors import InputError
 from poem.estimators import Rows
@@ -65,7 +65,7 @@ class UnseenRows:
             values, available = losses.of_piece(shard, piece), self.layout.available
             here = self.layout.contexts[shard.places(piece)]
             if available is not None:
-                here = ragged_places(available.starts[here], available.counts()[here])
+                here = available.places(here)
             return piece.space.mean(probabilities[here], values), values
 
         return self._rows(log_prob, self._expected(told, threads))

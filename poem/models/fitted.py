@@ -209,9 +209,8 @@ class OfferedLosses(ContextLosses):
         """Return the losses of candidates that are classes, from the scores of all classes."""
         losses, available = self._own(scores, contexts), self.layout.available
         assert available is not None
-        counts = available.counts()[contexts]
-        actions = available.action[ragged_places(available.starts[contexts], counts)]
-        return np.asarray(losses[np.repeat(np.arange(len(contexts)), counts), actions])
+        owner = np.repeat(np.arange(len(contexts)), available.starts[contexts + 1] - available.starts[contexts])
+        return np.asarray(losses[owner, available.action[available.places(contexts)]])
 
     def _picked(self, offered: Any, wides: list[FloatArray], contexts: IntArray) -> FloatArray:
         """Of the losses of all models, keep those of each context's own one."""
@@ -316,6 +315,5 @@ class ListedLosses(ContextLosses):
     def of_contexts(self, contexts: IntArray) -> FloatArray:
         available, span = self.layout.available, self._high - self._low
         if available is not None:
-            places = ragged_places(available.starts[contexts], available.counts()[contexts])
-            return np.asarray((self._table[places] - self._high) / span)
+            return np.asarray((self._table[available.places(contexts)] - self._high) / span)
         return np.column_stack([(self._table[contexts] - self._high) / span, np.zeros(len(contexts))])

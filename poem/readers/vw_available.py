@@ -16,11 +16,11 @@ def available_actions(data: AnyArray, rows: int) -> pa.Array | None:
     As to Vowpal Wabbit, a line that names one action has all of them: those that the file names.
     """
     counts = np.zeros(rows, dtype=np.int64)
-    count_words(data, counts)
+    read_words(data, counts, np.empty(0, dtype=np.int64))
     if not rows or counts.max() < 2:
         return None
     actions = np.empty(counts.sum(), dtype=np.int64)
-    read_words(data, actions)
+    read_words(data, counts, actions)
     every = np.unique(actions)
     alone = counts == 1
     sizes = np.where(alone, len(every), counts)
@@ -32,34 +32,21 @@ def available_actions(data: AnyArray, rows: int) -> pa.Array | None:
 
 
 @exact_kernel
-def count_words(data: AnyArray, counts: IntArray) -> None:
-    """Count the words before the bar of each line that is not blank."""
-    row, at = 0, 0
+def read_words(data: AnyArray, counts: IntArray, actions: IntArray) -> None:
+    """Count the words before the bar of each line that is not blank, and read them where there is room for them."""
+    row, place, at = 0, 0, 0
     while at < data.size:
         line, stop, at = line_at(data, at)
         if is_blank(data, line, stop):
             continue
         word, label_stop = label_span(data, line, find(data, line, stop, BAR))
+        first = place
         while True:
             start, word = next_word(data, word, label_stop)
             if start == word:
                 break
-            counts[row] += 1
-        row += 1
-
-
-@exact_kernel
-def read_words(data: AnyArray, actions: IntArray) -> None:
-    """Read the actions of all lines, one after the other."""
-    place, at = 0, 0
-    while at < data.size:
-        line, stop, at = line_at(data, at)
-        if is_blank(data, line, stop):
-            continue
-        word, label_stop = label_span(data, line, find(data, line, stop, BAR))
-        while True:
-            start, word = next_word(data, word, label_stop)
-            if start == word:
-                break
-            actions[place] = whole_number(data, start, find(data, start, word, COLON))
+            if place < actions.size:
+                actions[place] = whole_number(data, start, find(data, start, word, COLON))
             place += 1
+        counts[row] = place - first
+        row += 1

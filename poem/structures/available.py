@@ -1,7 +1,7 @@
 """What could be chosen in each context, ragged: nothing is padded."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,12 +66,16 @@ class Available:
 
     def of(self, contexts: IntArray) -> "Available":
         """Return the candidates of some contexts; features are shared, not copied."""
-        counts = self.counts()[contexts]
-        places = ragged_places(self.starts[contexts], counts)
-        starts = np.append(0, np.cumsum(counts))
+        places = self.places(contexts)
+        starts = np.append(0, np.cumsum(self.starts[contexts + 1] - self.starts[contexts]))
         row = places if self.row is None and self.features is not None else self.row
         row = row if row is None or self.row is None else self.row[places]
         return Available(starts, self.action[places], self.features, row)
+
+    def places(self, contexts: IntArray) -> IntArray:
+        """Return where the candidates of some contexts are among all candidates."""
+        first = self.starts[contexts]
+        return ragged_places(first, self.starts[contexts + 1] - first)
 
     def positions(self, context: IntArray, codes: AnyArray) -> AnyArray:
         """Return the position of each row's output among the candidates of its context; −1 if it is none of them."""
@@ -138,10 +142,6 @@ class Available:
 
     def _rows(self) -> AnyArray:
         return np.arange(len(self)) if self.row is None else self.row
-
-    def with_codes(self, number: AnyArray) -> "Available":
-        """Return the same with other numbers for the actions."""
-        return replace(self, action=number[self.action])
 
     def check(self, labels: Sequence[Any], place: Callable[[int], str] = "context {}".format) -> None:
         """Raise LogError for a context without candidates, with too many, or with one of them twice.
