@@ -31,7 +31,7 @@ def as_matrix(
     if feature_names is not None and len(feature_names) != matrix.shape[1]:
         raise MismatchError(
             f"{what} has {matrix.shape[1]} columns, but {len(feature_names)} feature names are known. "
-            "Pass one column for each feature name."
+            f"Pass {what} with one column for each feature name."
         )
     return matrix, feature_names
 
