@@ -49,7 +49,7 @@ def _in_all(content: Content) -> str:
         what = "actions" if content.facts.available else "outputs"
         return (
             f"Of the logged decisions, the new policy would have made {percent(content.changes.otherwise)} otherwise. "
-            f"In the sums over all contexts, which are drawn here, {percent(up)} move from some {what} to others."
+            f"Summed over all contexts, as drawn here, {percent(up)} move from some {what} to others."
             f"{_never_logged(content)}"
         )
     down = sum(max(-one.change, 0.0) for one in outputs)
