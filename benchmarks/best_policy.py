@@ -10,7 +10,6 @@ of all that it holds. For Hamming loss the skyline, a logistic regression on the
 """
 
 import argparse
-import csv
 import os
 import sys
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import poem
+from benchmarks.runs import append, names, read
 from poem.files.whole import write_whole
 from poem.simulation.datasets import CATALOG
 from poem.simulation.logs import losses_of
@@ -91,14 +91,6 @@ def one_run(dataset: str, folder: Path | None, loss: str, run: int, wanted: set[
         yield row("skyline", poem.supervised(data.X_train, data.y_train, C=1.0))
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """Return the runs that a file holds."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run_all(path: Path, folder: Path | None, every: list[tuple[str, str, int]], methods: set[str]) -> None:
     """Append each of some runs (loss, data set, number) that is not in the file."""
     had = {(row["dataset"], row["loss"], int(row["run"]), row["method"]) for row in read(path)}
@@ -109,12 +101,7 @@ def run_all(path: Path, folder: Path | None, every: list[tuple[str, str, int]], 
             continue
         print(f"{number}/{len(every)}: {dataset}, {loss}, run {run}", file=sys.stderr, flush=True)
         for row in one_run(dataset, folder, loss, run, wanted):
-            new = not path.exists()
-            with path.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if new:
-                    writer.writeheader()
-                writer.writerow(row)
+            append(path, FIELDS, [row])
 
 
 def table(rows: list[dict[str, str]], loss: str) -> str:
@@ -166,10 +153,10 @@ def worse_than_logger(rows: list[dict[str, str]]) -> list[str]:
 def check(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
     """Refuse what cannot be run, before anything is."""
     known = {"losses": LOSSES, "methods": ("h0", *METHODS, "skyline")}
-    for option, names in known.items():
-        unknown = [name for name in getattr(asked, option) if name not in names]
+    for option, choices in known.items():
+        unknown = [name for name in getattr(asked, option) if name not in choices]
         if unknown:
-            parser.error(f"--{option}: there is no {', '.join(unknown)}; choose from {', '.join(names)}")
+            parser.error(f"--{option}: there is no {', '.join(unknown)}; choose from {', '.join(choices)}")
     if asked.first_run < 0 or asked.runs < 1:
         parser.error(f"--first-run must be at least 0 and --runs at least 1; found {asked.first_run} and {asked.runs}")
     if asked.data and not asked.data.is_dir():
@@ -184,10 +171,6 @@ def check(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> None:
             )
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
 def main() -> None:
     """Run what was asked for and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -196,9 +179,9 @@ def main() -> None:
         type=Path,
         help="folder of the data files (default: POEM_DATA; Scene, Yeast and TMC can be downloaded)",
     )
-    parser.add_argument("--datasets", type=_names, default="scene,yeast,lyrl,tmc")
-    parser.add_argument("--losses", type=_names, default=",".join(LOSSES))
-    parser.add_argument("--methods", type=_names, default=",".join(("h0", *METHODS, "skyline")))
+    parser.add_argument("--datasets", type=names, default="scene,yeast,lyrl,tmc")
+    parser.add_argument("--losses", type=names, default=",".join(LOSSES))
+    parser.add_argument("--methods", type=names, default=",".join(("h0", *METHODS, "skyline")))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--first-run", type=int, default=0, help="the number, and so the seed, of the first run")
     parser.add_argument("--out", type=Path, default=Path("best_policy.csv"))

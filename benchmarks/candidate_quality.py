@@ -16,7 +16,6 @@ it again from all rows, and "certify=False" is the best that it found, without a
 """
 
 import argparse
-import csv
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ import numpy as np
 
 import poem
 from benchmarks.candidate_logs import CAMPAIGNS, Array, Logged, Requests, articles, lines, open_bandit, ranking
+from benchmarks.runs import append, read
 from poem.files.whole import write_whole
 
 FIELDS = ("world", "seed", "method", "held_out", "reward", "expected", "stderr", "seconds", "detail")
@@ -205,14 +205,6 @@ def trial(name: str, folder: Path, seed: int, methods: set[str]) -> Iterator[Row
         yield from vowpal_wabbit(log, test, judge)
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    """Return the runs that a file holds."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run_all(path: Path, folder: Path, every: list[tuple[str, int]], methods: set[str]) -> None:
     """Append each world and seed that is not in the file."""
     had = {(row["world"], int(row["seed"]), row["method"]) for row in read(path)}
@@ -222,12 +214,7 @@ def run_all(path: Path, folder: Path, every: list[tuple[str, int]], methods: set
             continue
         print(f"{name}, seed {seed}: {', '.join(sorted(wanted))}", file=sys.stderr, flush=True)
         rows = [{"world": name, "seed": seed, **row} for row in trial(name, folder, seed, wanted)]
-        new = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
-            if new:
-                writer.writeheader()
-            writer.writerows({key: _text(value) for key, value in row.items()} for row in rows)
+        append(path, FIELDS, ({key: _text(value) for key, value in row.items()} for row in rows))
 
 
 def _text(value: object) -> object:

@@ -1,4 +1,8 @@
-"""A synthetic log of TMC's shape: Zipf-distributed words, 22 labels, every document replayed."""
+"""A synthetic log of TMC's shape (Zipf-distributed words, 22 labels, every document replayed), and sets of classes."""
+
+import bz2
+import csv
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,3 +34,11 @@ def tmc_like(replay: int, seed: int = 0, contexts: int = CONTEXTS) -> poem.Bandi
     log_propensity = np.where(y, np.log(0.2), np.log(0.8)).sum(axis=1)
     loss = np.clip(y.sum(axis=1) + rng.integers(-2, 3, len(context)), 0, LABELS).astype(float)
     return poem.BanditLog(X, y, loss=loss, log_propensity=log_propensity, context=context)
+
+
+def labelled(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read a name.csv.bz2 with the class in the last column: features as text, (n, d), and classes from 0, (n,)."""
+    with bz2.open(path, "rt") as file:
+        _, *rows = (row for row in csv.reader(file) if row)
+    classes = np.unique([row[-1] for row in rows], return_inverse=True)[1]
+    return np.array([row[:-1] for row in rows]), classes.astype(np.int64)

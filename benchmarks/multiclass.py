@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -30,6 +30,9 @@ from poem.files.whole import write_whole
 from poem.learning.fitting import warm_up
 from poem.progress import Progress
 from poem.text import Grid
+
+if TYPE_CHECKING:
+    from vowpalwabbit import Workspace
 
 SETS = {"digits": load_digits, "wine": load_wine, "breast cancer": load_breast_cancer, "iris": load_iris}
 TRAIN_SHARE, LOGGER_SHARE, LOGGER_C, REPLAY = 0.75, 0.05, 0.1, 4
@@ -101,12 +104,26 @@ def problem_of(data: str, seed: int) -> Problem:
     """Split a data set, fit the logging policy and let it act."""
     X, y = SETS[data](return_X_y=True)
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(y))
-    train, test = np.split(order, [int(TRAIN_SHARE * len(y))])
-    X = X / 16.0 if data == "digits" else (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    return logged(X / 16.0, y, rng, standardise=False) if data == "digits" else logged(X, y, rng)
+
+
+def logged(
+    X: np.ndarray,
+    y: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    train_share: float = TRAIN_SHARE,
+    replay: int = REPLAY,
+    standardise: bool = True,
+) -> Problem:
+    """Split labelled data at random, fit the logging policy to a few training rows and let it act on all of them."""
+    train, test = np.split(rng.permutation(len(y)), [int(train_share * len(y))])
+    if standardise:
+        spread = X[train].std(axis=0)
+        X = (X - X[train].mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     labels = np.unique(y).tolist()
     h0 = poem.logging_policy(X[train], y[train], fraction=LOGGER_SHARE, C=LOGGER_C, labels=labels, rng=rng)
-    log = poem.simulate(X[train], y[train], h0, replay=REPLAY, loss="zero-one", rng=rng)
+    log = poem.simulate(X[train], y[train], h0, replay=replay, loss="zero-one", rng=rng)
     return Problem(X[train], y[train], X[test], y[test], h0, log)
 
 
@@ -142,23 +159,34 @@ def examples(log: poem.BanditLog, least_cost: float) -> list[str]:
     ]
 
 
+def models(log: poem.BanditLog, kind: str, rate: float, least_cost: float) -> Iterator[tuple[int, "Workspace"]]:
+    """Yield a model of Vowpal Wabbit after each number of passes."""
+    from vowpalwabbit import LabelType, Workspace
+
+    model = Workspace(f"--cb {len(log.labels)} --cb_type {kind} -l {rate} -b 18 --quiet")
+    rows = [model.parse(row, LabelType.CONTEXTUAL_BANDIT) for row in examples(log, least_cost)]
+    for number in range(1, max(PASSES) + 1):
+        for row in rows:
+            model.learn(row)
+        if number in PASSES:
+            yield number, model
+    for row in rows:
+        model.finish_example(row)
+    model.finish()
+
+
+def chosen(model: "Workspace", X: np.ndarray) -> np.ndarray:
+    """Return the code of the class that a model of Vowpal Wabbit chooses in each context."""
+    return np.array([model.predict(f"| {text}") for text in features(X)]) - 1
+
+
 def vowpal_wabbit(problem: Problem) -> dict[Setting, float]:
     """Return the test loss of every setting; a model of many passes is judged after fewer as well."""
-    from vowpalwabbit import Workspace
-
-    tests = [f"| {text}" for text in features(problem.X_test)]
-    found = {}
-    for least_cost, kind, rate in product(LEAST_COSTS, KINDS, RATES):
-        rows = examples(problem.log, least_cost)
-        model = Workspace(f"--cb {len(problem.log.labels)} --cb_type {kind} -l {rate} -b 18 --quiet")
-        for number in range(1, max(PASSES) + 1):
-            for row in rows:
-                model.learn(row)
-            if number in PASSES:
-                chosen = np.array([model.predict(test) for test in tests]) - 1
-                found[Setting(kind, rate, number, least_cost)] = float(np.mean(chosen != problem.y_test))
-        model.finish()
-    return found
+    return {
+        Setting(kind, rate, passes, least_cost): float(np.mean(chosen(model, problem.X_test) != problem.y_test))
+        for least_cost, kind, rate in product(LEAST_COSTS, KINDS, RATES)
+        for passes, model in models(problem.log, kind, rate, least_cost)
+    }
 
 
 def trial(data: str, seed: int) -> Trial:

@@ -11,8 +11,6 @@ The stakes of betting and the λ of LS were chosen on these sets with seeds 0 to
 """
 
 import argparse
-import bz2
-import csv
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from estimators.bandits import cs
 
+from benchmarks.data import labelled
 from poem.arrays import FloatArray, IntArray
 from poem.estimators.base import Terms
 from poem.estimators.betting import Bets, lower_bound
@@ -67,13 +66,6 @@ BOUNDS: dict[str, Bound] = {
 
 
 # ---- real sets ----------------------------------------------------------------------------------
-
-
-def classes(path: Path) -> IntArray:
-    """Return the class of each row of a set, from 0."""
-    with bz2.open(path, "rt") as file:
-        rows = [row for row in csv.reader(file) if row]
-    return np.unique([row[-1] for row in rows[1:]], return_inverse=True)[1].astype(np.int64)
 
 
 def softmax_around(centre: IntArray, k: int, temperature: float) -> FloatArray:
@@ -163,7 +155,7 @@ def main() -> None:
     print(f"{'set':12} {'rows':>6} " + " ".join(f"{name:>12}" for name in names))
     everything = []
     for path in paths:
-        label = classes(path)
+        _, label = labelled(path)
         found = [[one[name] for name in names] for seed in seeds for one in radii(label, seed)]
         everything += found
         _row(path.name.removesuffix(".csv.bz2"), len(label), found)

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks import best_policy, candidate_logs, candidate_quality, other_sets, radii
+from benchmarks import (
+    best_policy,
+    candidate_logs,
+    candidate_quality,
+    default_fit,
+    other_sets,
+    radii,
+    tabular,
+    tabular_tables,
+)
 
 
 @pytest.fixture
@@ -80,14 +89,16 @@ def test_raw_files_that_are_missing_are_named(tmp_path, monkeypatch, capsys):
 # ---- radii ----------------------------------------------------------------------------------------
 
 
+def write_classes(folder, x, classes):
+    """Write a set of one feature and classes a, b, c."""
+    lines = ["x,class", *(f"{value:.3f},{'abc'[label]}" for value, label in zip(x, classes, strict=True))]
+    with bz2.open(folder / "small.csv.bz2", "wt") as file:
+        file.write("\n".join(lines))
+
+
 def test_radii_of_a_small_set(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(1)
-    lines = [
-        "x,class",
-        *(f"{value:.3f},{'abc'[label]}" for value, label in zip(rng.random(200), rng.integers(0, 3, 200), strict=True)),
-    ]
-    with bz2.open(tmp_path / "small.csv.bz2", "wt") as file:
-        file.write("\n".join(lines))
+    write_classes(tmp_path, rng.random(200), rng.integers(0, 3, 200))
     words = f"--data {tmp_path} --seeds 1 --streams 5 --rows 300"
     monkeypatch.setattr("sys.argv", ["radii", *words.split()])
     radii.main()
@@ -142,3 +153,97 @@ def test_vowpal_wabbit_is_judged_on_known_rewards():
     best = judge(candidate_quality.greedy(test, test.value))[0]
     assert all(0.0 < row["reward"] <= best for row in rows)
     assert rows[-1]["held_out"] == max(row["held_out"] for row in rows)
+
+
+# ---- tabular logs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bands(tmp_path, monkeypatch):
+    """Classes that are bands of one feature, the middle one no half line."""
+    x = np.random.default_rng(2).random(300)
+    write_classes(tmp_path, x, np.digitize(x, [0.35, 0.65]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tabular_words(monkeypatch, words):
+    monkeypatch.setattr("sys.argv", ["tabular", *words.split()])
+    tabular.main()
+
+
+def test_tabular_methods_see_the_log_and_are_judged_by_the_truth(bands, monkeypatch, capsys):
+    words = "--sets small --replays 2 --first-seed 3 --seeds 1 --out runs.csv"
+    tabular_words(monkeypatch, words)
+    assert "1/1: small, replay 2, seed 3" in capsys.readouterr().err
+    tabular_words(monkeypatch, words)
+    again = capsys.readouterr()
+    assert again.err == ""
+    assert "default: 1 of 1 runs certified, 0 of them above the logging policy." in again.out
+    rows = {row["method"]: row for row in tabular.read(bands / "runs.csv")}
+    assert list(rows)[:6] == list(tabular.METHODS[:6])
+    assert len(rows) == len(tabular.METHODS) + 12
+    assert float(rows["boosted-dm"]["map"]) < 0.1 < float(rows["logger"]["map"])
+    assert rows["vw"]["map"] == rows[f"vw {rows['vw']['learner']}"]["map"]
+    assert float(rows["default"]["expected"]) < float(rows["logger"]["expected"])
+    assert float(rows["default"]["z"]) < -2.0
+    assert rows["default"]["above_logger"] == "False"
+
+
+def test_tabular_logs_of_a_seed_are_standardised_by_their_training_rows(bands):
+    one, two = (tabular.problem_of("small", bands, 4, seed=5) for _ in range(2))
+    np.testing.assert_array_equal(one.log.y, two.log.y)
+    assert (one.X_train.shape, len(one.y_test), len(one.log)) == ((200, 1), 100, 800)
+    np.testing.assert_allclose([one.X_train.mean(), one.X_train.std()], [0.0, 1.0], atol=1e-12)
+    np.testing.assert_array_equal(one.log.loss, one.log.y != one.y_train[one.log.context])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--sets small,large", "--sets: there is no large.csv.bz2 in"),
+        ("--sets small --methods best", "--methods: there is no best; choose from logger, default"),
+        ("--sets small --seeds 0", "--seeds 1; found 0 and 0"),
+    ],
+)
+def test_tabular_runs_that_cannot_be_are_refused(bands, options, said, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        tabular_words(monkeypatch, options)
+    assert said in capsys.readouterr().err
+    assert not list(bands.glob("*.csv"))
+
+
+def test_the_default_is_compared_with_its_best_rival_seed_by_seed():
+    def row(seed, method, expected):
+        return {"set": "s", "replay": "1", "seed": seed, "method": method, "expected": expected, "map": expected}
+
+    figures = {"default": (0.2, 0.3, 0.5), "vw": (0.1, 0.3, 0.2), "before": (0.5, 0.5, 0.5), "boosted-dm": (0.4, 0.4)}
+    rows = [row(seed, method, value) for method, values in figures.items() for seed, value in enumerate(values)]
+    assert tabular_tables.compared(rows, tabular_tables.RIVALS, "map") == ("vw", "+0.1333 ± 0.0882", "+1.5")
+    assert tabular_tables.compared(rows, ["boosted-dm"], "map")[1] == "-0.1500 ± 0.0500"
+    assert tabular_tables.compared(rows, ["refit"], "map") is None
+
+
+# ---- default fits ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["trees", "linear"])
+def test_a_made_log_is_logged_as_its_propensities_say(kind):
+    world = default_fit.World(kind, 4, 3, 0)
+    log = world.log(4_000)
+    logged = world.logger(log.X)
+    np.testing.assert_allclose(np.exp(log.log_propensity), logged[np.arange(len(log)), log.y], rtol=1e-12)
+    share = np.bincount(log.y, minlength=3) / len(log)
+    assert np.abs(share - logged.mean(axis=0)).max() < 4.5 * 0.5 / np.sqrt(len(log))
+    assert log.loss.mean() == pytest.approx(world.loss(None).mean(), abs=0.03)
+
+
+def test_of_few_units_the_default_tries_all_candidates_in_five_folds(monkeypatch, capsys):
+    monkeypatch.setattr(default_fit, "TESTED", 500)
+    monkeypatch.setattr(
+        "sys.argv", ["default_fit", "--rows", "400", "--features", "3", "--classes", "3", "--seeds", "1"]
+    )
+    default_fit.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["trees", "linear"]
+    assert all("difference +0.0000 ± 0.0000" in line for line in lines)

@@ -207,7 +207,7 @@ def test_candidates_may_have_features_beside_a_catalogue():
         (pa.table({"sku": ["a0"], "w": [1.0]}), ["the catalogue has no column 'id'", "--action-id", "'sku', 'w'"]),
         (CATALOGUE.slice(0, 0), ["the catalogue has no rows"]),
         (pa.table({"id": [["a0"]], "w": [1.0]}), ["the catalogue, column 'id' holds list<", "string or a number"]),
-        (CATALOGUE.set_column(1, "weight", pa.array([None, *range(8)])), ["row 0, column 'weight' is empty"]),
+        (CATALOGUE.set_column(1, "weight", pa.array([np.inf, *range(8)])), ["row 0, column 'weight' is infinite"]),
         (CATALOGUE.select(["id"]), ["the actions have no features", "identity="]),
     ],
 )  # fmt: skip
@@ -247,7 +247,7 @@ TWICE = [{"id": "a1", "price": 1.0, "kind": "new"}, {"id": "a1", "price": 2.0, "
         (bad(output="a1", candidates=["a1", None]), ["line 8, candidate 2, column 'candidates' is missing"]),
         (changed(ROWS, 7, candidates=TWICE, output="a1"), ["line 8 has the candidate 'a1' twice"]),
         (changed(ROWS, 7, candidates=[{"price": 1.0}]), ["line 8, candidate 1", "has no id"]),
-        (changed(ROWS, 7, candidates=[*TWICE[:1], {"id": "a2"}]), ["line 8, candidate 2, column 'price' is empty"]),
+        (changed(ROWS, 7, candidates=[{"price": [1.0]}]), ["cannot be read as JSON lines", "one type in all of them"]),
         (changed(by_position(ROWS), 7, output=6), ["line 8, column 'output': the output 6 is not among"]),
         (changed(by_position(ROWS), 7, output=0), ["line 8, column 'output': the output 0 is not among"]),
         (bad(propensity=None), ["line 8, column 'propensity' is empty"]),

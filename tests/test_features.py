@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import poem
 from poem.data.features import HASH_SIZE, Encoding, Features, kinds
-from poem.data.features.kinds import Bag, Hashed, Numeric, OneHot, Sparse, Text, Vector
+from poem.data.features.kinds import Bag, Hashed, Imputed, Missing, Numeric, OneHot, Sparse, Text, Vector
 from poem.errors import InputError, LogError
 
 CITIES = ["Ulm", "Bonn", None, "Ulm", "Köln"]
@@ -57,11 +57,12 @@ def kind_of(values, **options):
 )
 def test_strings_are_one_hot(values):
     features, X = learnt(values)
-    assert features.kinds == (OneHot("x", ("Bonn", "Köln", "Ulm")),)
-    assert features.names() == ("x=Bonn", "x=Köln", "x=Ulm")
+    assert features.kinds == (OneHot("x", ("Bonn", "Köln", "Ulm")), Missing("x"))
+    assert features.names() == ("x=Bonn", "x=Köln", "x=Ulm", "x is missing")
     there = np.array([[city] for city in CITIES if city is not None], dtype=object)
     encoder = OneHotEncoder(handle_unknown="ignore").fit(there)
-    np.testing.assert_array_equal(X, encoder.transform(np.array([[city] for city in CITIES], dtype=object)).toarray())
+    expected = encoder.transform(np.array([[city] for city in CITIES], dtype=object)).toarray()
+    np.testing.assert_array_equal(X, np.column_stack([expected, [0, 0, 1, 0, 0]]))
 
 
 @pytest.mark.parametrize(
@@ -98,9 +99,9 @@ def test_categories_that_no_row_has_are_no_features():
 
 def test_categories_are_hashed_on_request():
     features, X = learnt(CITIES, hashed=["x"], hash_size=8)
-    assert features.kinds == (Hashed("x", 8),)
+    assert features.kinds == (Hashed("x", 8), Missing("x"))
     words = [[] if city is None else [city] for city in CITIES]
-    np.testing.assert_array_equal(X, FeatureHasher(8, input_type="string").transform(words).toarray())
+    np.testing.assert_array_equal(X[:, :8], FeatureHasher(8, input_type="string").transform(words).toarray())
 
 
 def test_many_categories_are_hashed():
@@ -110,9 +111,9 @@ def test_many_categories_are_hashed():
 
 def test_words_of_text_are_hashed():
     features, X = learnt(NOTES, text=["x"], hash_size=64)
-    assert features.kinds == (Text("x", 64),)
+    assert features.kinds == (Text("x", 64), Missing("x"))
     expected = HashingVectorizer(n_features=64).transform([note or "" for note in NOTES]).toarray()
-    np.testing.assert_array_equal(X, expected)
+    np.testing.assert_array_equal(X, np.column_stack([expected, [0, 0, 1, 0, 0]]))
 
 
 def test_long_strings_are_text():
@@ -216,39 +217,15 @@ def test_huge_positions_cost_nothing():
     assert features.transform(table).shape == (1, 2**31 - 1)
 
 
-# ---- what is missing, and what was not seen ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", [{}, {"hashed": ["x"]}, {"text": ["x"]}])
-def test_a_category_that_is_missing_has_no_features(options):
-    features, X = learnt(["one", None, "two"], **options)
-    assert not X[1].any()
-    assert X[0].any()
-    empty = pa.table({"x": pa.nulls(2)})
-    assert not dense(features.transform(empty)).any()
+# ---- what was not seen, and what cannot be used ---------------------------------------------------------
 
 
 def test_categories_that_were_not_seen_have_no_features():
     features, _ = learnt(CITIES)
     new = features.transform(pa.table({"x": ["Rom", "Ulm"]}))
-    assert dense(new).tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    assert dense(new).tolist() == [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
     bag, _ = learnt([["a"], ["b"]])
     assert dense(bag.transform(pa.table({"x": [["c", "b"]]}))).tolist() == [[0.0, 1.0]]
-
-
-def test_a_column_without_any_category_has_no_features():
-    features, X = learnt(pa.array([None, None], pa.string()))
-    assert X.shape == (2, 0)
-    assert features.transform(pa.table({"x": ["new"]})).shape == (1, 0)
-
-
-@pytest.mark.parametrize("values", [[1.0, None], [1.0, float("nan")], [1.0, float("inf")], pa.nulls(2)])
-@pytest.mark.parametrize("scale", [False, True])
-def test_a_number_that_is_missing_is_named(values, scale):
-    with pytest.raises(
-        LogError, match=r"row \d, column 'x' is (empty or NaN|infinite) \(\d such values\).*Fill or drop"
-    ):
-        learnt(values, scale=scale)
 
 
 def test_numbers_too_large_to_scale_are_refused():
@@ -260,9 +237,8 @@ def test_numbers_too_large_to_scale_are_refused():
     ("values", "message"),
     [
         ([[1.0, 2.0], [3.0]], "row 1, column 'x' has a list of 1 numbers where 2 are expected"),
-        ([[1.0, 2.0], None], "row 1, column 'x' has a list of 0 numbers where 2 are expected"),
-        ([[1.0, 2.0], [3.0, None]], "row 1, column 'x' is empty or NaN"),
-        ([[True, None]], "row 0, column 'x' is empty or NaN"),
+        ([[1.0, 2.0], []], "row 1, column 'x' has a list of 0 numbers where 2 are expected"),
+        ([[1.0, 2.0], [3.0, float("-inf")]], "row 1, column 'x' is infinite (1 such values)"),
         ([[[1.0]]], "lists can hold numbers or strings"),
         ([date(2026, 1, 1)], "holds date32[day], which cannot be a feature"),
         ([b"a"], "holds binary, which cannot be a feature"),
@@ -335,7 +311,9 @@ def test_each_distinct_value_is_encoded_once(monkeypatch):
 EVERY = Features(
     (
         Numeric("a", 0.5, 2.0),
-        Vector("b", 3),
+        Imputed("i", fill=7.5),
+        Missing("i"),
+        Vector("b", 3, fill=0.0),
         OneHot("c", ("Bonn", "Ulm")),
         Hashed("d", 16),
         Text("e", 16),
@@ -351,11 +329,13 @@ def test_a_recipe_is_plain_data():
     assert Features.from_data(data) == EVERY
     assert Features.from_data(EVERY.to_data()) == EVERY
     assert [one["kind"] for one in data] == [kind.kind for kind in EVERY.kinds]
-    assert EVERY.width == 1 + 3 + 2 + 16 + 16 + 9 + 2 + 1
+    assert EVERY.width == 1 + 1 + 1 + 3 + 2 + 16 + 16 + 9 + 2 + 1
 
 
 def test_every_kind_is_told_in_words():
-    assert str(EVERY).startswith("a: numeric, scaled; b: vector (3); c: one-hot (2); d: hashed (16); e: text (16)")
+    assert str(EVERY).startswith(
+        "a: numeric, scaled; i: numeric, 7.5 if missing; i: missing or not; b: vector (3); c: "
+    )
     assert str(Features(())) == "none"
     assert set(kinds.KINDS) == {kind.kind for kind in EVERY.kinds}
 
@@ -378,6 +358,13 @@ HOSTILE = [
     [{"kind": "numeric", "column": "a", "mean": [0.0]}],
     [{"kind": "numeric", "column": "a", "mean": float("nan")}],
     [{"kind": "numeric", "column": "a", "scale": 0.0}],
+    [{"kind": "numeric", "column": "a", "fill": float("inf")}],
+    [{"kind": "numeric", "column": "a", "fill": 7}],
+    [{"kind": "numeric", "column": "a", "fill": True}],
+    [{"kind": "imputed", "column": "a"}],
+    [{"kind": "imputed", "column": "a", "fill": None}],
+    [{"kind": "missing", "column": "a", "fill": 1.0}],
+    [{"kind": "vector", "column": "a", "size": 2, "fill": "0"}],
     [{"kind": "numeric", "column": "a", "scale": -1.0}],
     [{"kind": "numeric", "column": "a", "scale": float("inf")}],
     [{"kind": "vector", "column": "a", "size": -1}],
@@ -502,8 +489,8 @@ def test_a_policy_misses_a_column_by_name(raw, policy):
 def test_a_policy_names_the_row_that_is_no_number(raw, policy):
     with pytest.raises(LogError, match=r"column 'age' should hold numbers and holds .*row 0: 'old'"):
         policy.predict(raw.assign(age="old"))
-    with pytest.raises(LogError, match="row 2, column 'age' is empty or NaN"):
-        policy.predict(raw.assign(age=[1.0, 2.0, None] * 100))
+    with pytest.raises(LogError, match="row 2, column 'age' is infinite"):
+        policy.predict(raw.assign(age=[1.0, 2.0, np.inf] * 100))
 
 
 def test_a_policy_file_with_a_hostile_recipe_is_refused(policy, tmp_path):

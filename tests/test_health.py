@@ -107,7 +107,7 @@ BROKEN = {
     "empty propensities": ("propensity", None),
     "missing loss": ("loss", np.nan),
     "empty outputs": ("output", None),
-    "broken contexts": ("x1", np.nan),
+    "broken contexts": ("x1", np.inf),
 }
 
 

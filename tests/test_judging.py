@@ -52,7 +52,7 @@ def test_a_fit_and_an_evaluation_choose_the_same_loss_model(kind):
     log = a_log(kind, contexts=300)
     training = Training(log, log.structure, True, calibrate(log, poem.IPS()))
     found = poem.evaluate(a_policy(log.structure, seed=5), log, "DR")
-    assert found.model == training.model.name == ("hidden truth" if kind == "classes" else "linear")
+    assert found.model == training.model.name == ("boosted hidden truth" if kind == "classes" else "boosted")
 
 
 def test_an_evaluation_says_which_loss_model_it_rests_on():
@@ -60,8 +60,8 @@ def test_an_evaluation_says_which_loss_model_it_rests_on():
 
     log, policy = a_log("classes", contexts=300), a_policy(poem.MultiClass(3), seed=5)
     found = poem.evaluate(policy, log)
-    assert "loss model: hidden truth" in repr(found)
-    assert '"model": "hidden truth"' in found.to_json()
+    assert "loss model: boosted hidden truth" in repr(found)
+    assert '"model": "boosted hidden truth"' in found.to_json()
     assert poem.evaluate(policy, log, model="linear").model == "linear"
     assert poem.evaluate(policy, log, model=Ridge()).model == "Ridge"
     without = poem.evaluate(policy, log, "IPS")
@@ -141,8 +141,8 @@ def test_every_fold_learns_with_the_clip_that_is_printed(monkeypatch):
     log, seen = a_log("classes", contexts=300), set()
     ready = Training._ready
 
-    def watched(self, estimator):
-        found = ready(self, estimator)
+    def watched(self, estimator, ground):
+        found = ready(self, estimator, ground)
         seen.add(found.clip)
         return found
 

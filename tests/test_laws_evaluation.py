@@ -487,6 +487,21 @@ def test_bounded_weights_have_a_bounded_tail():
     assert pareto_k(np.random.default_rng(16).random(20_000)) == pytest.approx(-1.0, abs=0.12)
 
 
+@pytest.mark.parametrize("shift", [-1e6, -50.0, 0.0, 50.0, 1e6])
+def test_the_tail_of_losses_does_not_depend_on_where_zero_is(shift):
+    loss = stats.genpareto(0.6).rvs(5_000, random_state=4)
+    assert pareto_k(loss + shift) == pytest.approx(pareto_k(loss), abs=1e-4)
+
+
+def test_near_ties_and_a_few_others_are_no_heavy_tail():
+    # A sharp policy agrees with an ε-greedy logging policy in most rows: its weights there are 1/0.91 but for a trifle.
+    rng = np.random.default_rng(5)
+    weights = np.where(rng.random(2_000) < 0.01, 10.0 * rng.uniform(0.9, 1.0, 2_000), 1.1 - rng.exponential(1e-5, 2_000))
+    assert pareto_k(weights) > 0.7
+    assert pareto_k(weights, tied=0.01) < 0.5
+    assert diagnose(Rows(np.log(weights), -np.ones(2_000)), None, None, None)["Pareto k"].verdict == "trust"
+
+
 def test_two_different_weights_have_a_shape():
     # 100 to 120 equal excesses put 40 points on the grid, of which the third is 0.
     for many in range(90, 130):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import poem
 from poem.certificates.paired import CAPS, Control, floor_of, paired_terms
-from poem.compute import Threads, ragged_places, touched
+from poem.compute import Threads, catalogue, ragged_places, touched
 from poem.data import Layout
 
 ACTIONS = 5
@@ -58,16 +58,21 @@ class TinyWorld:
         return paired_terms(self.layout, self.layout.loss, self.weights, self.control, Threads())
 
 
-@pytest.mark.parametrize("fewer", [0, 10**9], ids=["products that occur", "all products"])
+@pytest.mark.parametrize(
+    ("fewer", "slow"),
+    [(0, -1e9), (10**9, -1e9), (10**9, 1e9)],
+    ids=["products that occur", "all products", "weights of actions"],
+)
 @given(
     seed=st.integers(0, 2**32 - 1),
     lacking=st.sampled_from([0.0, 0.3, 0.7]),
     scale=st.sampled_from([0.0, 1.0, 5.0, 30.0]),
 )
 @settings(max_examples=40, deadline=None)
-def test_terms_never_mean_more_than_the_gain(fewer, seed, lacking, scale):
+def test_terms_never_mean_more_than_the_gain(fewer, slow, seed, lacking, scale):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(touched, "FEWER", fewer)
+        patch.setattr(catalogue, "ENTRY_AS_SLOW", slow)
         world = TinyWorld(seed, lacking, scale)
         terms, order = world.terms(), world.layout.order
     owner, p = world.owner[world.logged][order], world.p[world.logged][order]

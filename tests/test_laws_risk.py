@@ -10,16 +10,16 @@ from scipy import special
 
 import poem
 from poem.arrays import frozen
-from poem.compute import cutting, touched
+from poem.compute import catalogue, cutting, touched
 from poem.compute.kernels import Threads
 from poem.data.layout import Layout
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
 from poem.models import LossModel, losses_on
-from poem.objectives.risk import Risk
+from poem.objectives.risk import PREPARED, Risk
 from poem.optimizers import LBFGS, AdaGrad
 
-KINDS = ["labels", "classes", "available", "candidates", "own candidates", "touched"]
+KINDS = ["labels", "classes", "available", "candidates", "own candidates", "touched", "catalogue"]
 FORMS = ["dense", "csr", "csr-replayed"]
 ESTIMATORS = [
     IPS(None),
@@ -34,8 +34,13 @@ ESTIMATORS = [
 
 @pytest.fixture(autouse=True)
 def products_that_occur(request, monkeypatch):
-    """Of the kind "touched", only the columns of xᵀW are computed that some candidate needs."""
-    if "kind" in request.fixturenames and request.getfixturevalue("kind") == "touched":
+    """Of the kind "touched", only the columns of xᵀW are computed that some candidate needs.
+
+    Only of the kind "catalogue", actions have weights of their own.
+    """
+    kind = request.getfixturevalue("kind") if "kind" in request.fixturenames else None
+    monkeypatch.setattr(catalogue, "ENTRY_AS_SLOW", 1e9 if kind == "catalogue" else -1e9)
+    if kind == "touched":
         monkeypatch.setattr(touched, "FEWER", 0)
         monkeypatch.setattr(touched, "FEWER_IN_BATCHES", 0)
 
@@ -63,7 +68,7 @@ def make_log(kind, form, seed=0, contexts=40, d=12, replay=3):
     return poem.BanditLog(X, y, context=context, **rows)
 
 
-OFFERS = ("available", "candidates", "own candidates", "touched")
+OFFERS = ("available", "candidates", "own candidates", "touched", "catalogue")
 
 
 def offered(contexts, context, rng):
@@ -76,9 +81,9 @@ def offers(kind, lists, context, form, rng):
     given = {"available": lists if form == "csr-replayed" else [lists[c] for c in context], "labels": range(4)}
     if kind == "available":
         return given
-    catalogue = sp.random_array((4, 6), density=0.5, rng=rng, format="csr")
-    if kind in ("candidates", "touched"):
-        return given | {"actions": poem.Catalogue(range(4), catalogue)}
+    features = sp.random_array((4, 6), density=0.5, rng=rng, format="csr")
+    if kind in ("candidates", "touched", "catalogue"):
+        return given | {"actions": poem.Catalogue(range(4), features)}
     # The features of an action differ from context to context.
     own = sp.random_array((sum(map(len, lists)), 6), density=0.5, rng=rng, format="csr")
     starts = np.append(0, np.cumsum([len(one) for one in lists]))
@@ -278,6 +283,19 @@ def test_any_number_of_threads_gives_the_very_same_bits(kind, form, estimator, m
 
 @every_kind
 @every_form
+def test_batches_that_are_prepared_ahead_give_the_very_same_bits(kind, form):
+    log, rules = make_log(kind, form), AdaGrad(batch_size=7, max_batches=40)
+    assert len(log) > 7 * PREPARED
+    one, two = (
+        rules.minimize(make_risk(log, DoublyRobust(3.0), threads=threads), rng=np.random.default_rng(0))
+        for threads in (1, 2)
+    )
+    assert one.value == two.value
+    np.testing.assert_array_equal(one.weights, two.weights)
+
+
+@every_kind
+@every_form
 @every_estimator
 def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):
     log = make_log(kind, form)
@@ -310,11 +328,9 @@ def test_batches_average_to_the_whole_gradient(kind, form, estimator, part, max_
     objective, slopes = risk.frozen_point(wide)
     assert objective == pytest.approx(value, rel=1e-12)
     total, mean = np.zeros_like(wide), 0.0
-    rows = risk.shuffled(np.random.default_rng(0).permutation(risk.n_rows))
-    for first in range(0, risk.n_rows, 17):
-        batch = slice(first, min(first + 17, risk.n_rows))
-        loss, part = rows.batch(wide, batch, slopes)
-        share = (batch.stop - batch.start) / risk.n_rows
+    for batch in risk.batches(np.random.default_rng(0).permutation(risk.n_rows), 17):
+        loss, part = batch(wide, slopes)
+        share = len(batch.loss) / risk.n_rows
         mean += share * loss
         np.add.at(total[:, : part.values.shape[1]], part.rows, part.values * share)
     np.testing.assert_allclose(risk.from_batches(total), gradient, rtol=1e-9, atol=1e-12)

@@ -35,8 +35,8 @@ def alone(log, learner, **options):
 
 
 def test_every_name_stands_for_a_learner():
-    assert list(NAMED) == list(LEARNERS) == NAMES
-    for name in NAMES:
+    assert list(NAMED) == list(LEARNERS) == [*NAMES, "trees", "leaves"]
+    for name in NAMED:
         assert learners_for(name, False) == (NAMED[name],)
     assert learners_for(["ls", "ips"], False) == (NAMED["ls"], NAMED["ips"])
     assert learners_for("auto", False) == AUTO
@@ -50,7 +50,7 @@ def test_learners_may_be_objects_and_names_together():
 
 @pytest.mark.parametrize("learners", ["boost", ["poem", "boost"], ("boost",)], ids=repr)
 def test_an_unknown_name_is_answered_with_the_known_ones(label_log, learners):
-    known = "auto, ips, poem, norm-poem, direct, dr, ix, ls"
+    known = "auto, ips, poem, norm-poem, direct, dr, ix, ls, trees, leaves"
     with pytest.raises(InputError, match=f"there is no learner 'boost'; choose from {known}"):
         poem.fit(label_log, learners=learners)
 

@@ -211,14 +211,14 @@ def test_types_are_found_in_the_whole_file(tmp_path):
     lines = ["output,loss,propensity,x", *["u,0,1,"] * 100_000, "v,0.5,0.5,late"]
     log = poem.read_log(write(tmp_path / "log.csv", "\n".join(lines)))
     assert log.loss[-1] == 0.5
-    assert log.feature_names == ("x=late",)
+    assert log.feature_names == ("x=late", "x is missing")
 
 
 def test_an_empty_field_is_a_missing_one(tmp_path):
     content = "output,loss,propensity,x,group\nu,0,0.5,,\nv,1,0.5,k,g\nv,1,0.5,k,\n"
     log = poem.read_log(write(tmp_path / "log.csv", content))
-    assert log.feature_names == ("x=k",)
-    assert dense(log).tolist() == [[0.0], [1.0], [1.0]]
+    assert log.feature_names == ("x=k", "x is missing")
+    assert dense(log).tolist() == [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
     assert len(set(log.group.tolist())) == 3
 
 

@@ -213,8 +213,8 @@ def test_polars_categories_are_outputs_and_features():
     )
     log = poem.read_log(table)
     assert log.labels == ("u", "v")
-    assert log.feature_names == ("b", "c", "a=k", "a=l")
-    np.testing.assert_array_equal(dense(log)[:, 2:], [[1, 0], [1, 0], [0, 1], [0, 0]])
+    assert log.feature_names == ("b", "c", "a=k", "a=l", "a is missing")
+    np.testing.assert_array_equal(dense(log)[:, 2:], [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
 
 
 def test_labels_name_all_outputs_in_their_order():

@@ -75,7 +75,7 @@ def test_a_batch_of_the_release_steps_along_the_gradient_of_ips(kind):
     order = np.random.default_rng(0).permutation(release.n_rows)
     u = release.ratios(release.from_batches(wide)) * release.loss
     gradients = [
-        risk.shuffled(order).batch(wide, batch, risk.frozen_point(wide)[1])[1].values for risk in (release, plain)
+        next(risk.batches(order[batch], 30))(wide, risk.frozen_point(wide)[1])[1].values for risk in (release, plain)
     ]
     factor = release_factor(u, u[order[batch]], 8.0)
     assert factor > 1.1

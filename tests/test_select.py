@@ -17,10 +17,8 @@ from poem.estimators import Estimate
 from poem.learning.arguments import splits_of
 from poem.learning.portfolio import Learner, Recipe
 from poem.learning.selection import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate, choose_likely
-from poem.models.bounded import bounded_error, fit_bounded
-from poem.models.held_out import held_out
+from poem.models.chosen import chosen_strengths, fit_for_estimates
 from poem.models.linear import fit_linear, linear_strength
-from poem.models.truth import HiddenTruth
 from poem.optimizers import Trace
 
 BOUNDS = (0, 1.1)
@@ -268,8 +266,9 @@ def linear_predictions(train, x, bounds):
 
 
 def truth_predictions(train, x, bounds):
-    strength, _ = bounded_error(HiddenTruth, train, held_out(train, 0), bounds, Threads())
-    right = special.softmax(x @ fit_bounded(HiddenTruth, train, strength, bounds, Threads()), axis=1)[:, :-1]
+    model = fit_for_estimates(train, chosen_strengths(train, bounds, 0, Threads()), bounds, Threads())
+    assert model.name == "boosted hidden truth"
+    right = special.softmax(x @ model.weights + model.forest.scores(x[:, :-1]), axis=1)[:, :-1]
     return bounds[0] + (bounds[1] - bounds[0]) * (1.0 - right)
 
 

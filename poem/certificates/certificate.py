@@ -42,13 +42,16 @@ class Forecast:
         return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
 
 
-def forecast(sums_of_caps: FloatArray, sizes: FloatArray) -> Forecast:
-    """Forecast a certificate from the sums of the paired terms of independent units, (units, caps), and their sizes."""
-    largest = float(sizes.max())
+def forecast(sums_of_caps: FloatArray, sizes: FloatArray, largest: float | None = None) -> Forecast:
+    """Forecast a certificate from the sums of the paired terms of independent units, (units, caps), and their sizes.
+
+    If these units are a sample, ``largest`` is the size of the largest one of all: bets are cut to it.
+    """
+    largest = float(sizes.max()) if largest is None else largest
     best = Forecast(0, -np.inf, 1.0, largest)
     for cap, column in enumerate(sums_of_caps.T):
         floor, sums = floor_of(CAPS[cap]), np.ascontiguousarray(column)
-        speed = growth(sums, floor, sizes)
+        speed = growth(sums, floor, sizes, largest)
         if speed > best.growth:
             best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)
     return best

@@ -4,6 +4,7 @@ A linear model is exact for a linear policy. It smears the steps of rules ("wher
 tree over the contexts finds them. Held-out propensities decide which of the two is closer.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,12 +31,13 @@ NEARER = 0.8  # share of the linear model's error that a tree's must be below
 class LoggerModel:
     """Weights of a linear policy that fits the logged propensities, and a closer model if there is one.
 
-    ``steps`` is a tree over contexts; ``floored`` is a policy with a floor, if it is known to have made the log.
+    ``steps`` is a tree over contexts; ``policy`` is one with a floor or with trees, if it is known to have made the
+    log.
     """
 
     weights: FloatArray
     steps: "Steps | None" = None
-    floored: FlooredPolicy | None = None
+    policy: Policy | FlooredPolicy | None = None
 
     def scores(self, layout: Layout) -> "LoggerScores":
         """Return the scores of a layout's contexts."""
@@ -48,15 +50,23 @@ class LoggerScores:
     def __init__(self, model: LoggerModel, layout: Layout) -> None:
         self._layout, self._weights = layout, model.weights
         self._table: FloatArray | None = None
-        if model.floored is not None:
-            offers = None if layout.available is None else layout.available.of(layout.contexts)
-            self._table = np.log(np.maximum(model.floored.marginals(layout.X[layout.contexts], offers), LEAST))
+        if model.policy is not None:
+            self._table = _scores_of(model.policy, layout)
         elif model.steps is not None:
             self._table = model.steps.log_prob(layout.X[layout.contexts])
         elif layout.keeps_scores:
-            pieces = [(shard, piece) for shard in layout.shards for piece in shard.pieces]
-            self._table = np.concatenate([self._scores(*place) for place in pieces])
+            self._table = self._all_scores()
             del self._wide
+
+    def on(self, layout: Layout) -> "LoggerScores":
+        """Return the same scores for the same rows laid out with more features."""
+        moved = copy(self)
+        moved._layout, moved._table = layout, self._all_scores() if self._table is None else self._table
+        return moved
+
+    def _all_scores(self) -> FloatArray:
+        pieces = [(shard, piece) for shard in self._layout.shards for piece in shard.pieces]
+        return np.concatenate([self._scores(*place) for place in pieces])
 
     @cached_property
     def _wide(self) -> FloatArray:
@@ -125,11 +135,23 @@ def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int
     return LoggerModel(weights, fit_steps(log) if steps_error < NEARER * linear_error else None)
 
 
-def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray) -> LoggerModel | None:
-    """Return the model of the policy that made the log; None for label sets with a floor, which have no scores."""
+def known_logger(policy: Policy | FlooredPolicy, weights: FloatArray | None) -> LoggerModel | None:
+    """Return the model of the policy that made the log; None for label sets with a floor, which have no scores.
+
+    ``weights`` are None if it is not linear: the model's own are then empty.
+    """
+    own = np.empty((0, 0)) if weights is None else weights
     if isinstance(policy, Policy):
-        return LoggerModel(weights)
-    return LoggerModel(weights, floored=policy) if policy.structure.one_each else None
+        return LoggerModel(own, policy=None if policy.forest is None else policy)
+    return LoggerModel(own, policy=policy) if policy.structure.one_each else None
+
+
+def _scores_of(policy: Policy | FlooredPolicy, layout: Layout) -> FloatArray:
+    """Return the scores of a policy in the contexts of a layout, in their order."""
+    X, offers = layout.X[layout.contexts], None if layout.available is None else layout.available.of(layout.contexts)
+    if isinstance(policy, Policy):
+        return policy.scores(X, offers)
+    return np.asarray(np.log(np.maximum(policy.marginals(X, offers), LEAST)))
 
 
 def _error(log_ratio: FloatArray) -> float:

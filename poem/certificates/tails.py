@@ -94,18 +94,19 @@ def extremes(loss: FloatArray) -> Extremes | None:
     return Extremes(rows, limit, share, of_mean, "upper" if upper else "lower") if share >= MUCH else None
 
 
-def pareto_k(values: FloatArray) -> float:
+def pareto_k(values: FloatArray, *, tied: float = 0.0) -> float:
     """Return the shape k of a generalised Pareto fit to the largest of some numbers (Zhang & Stephens, 2009).
 
     For k > ½ the mean has no finite variance, and above 0.7 it is unreliable at any practical n (Vehtari et al., 2024).
-    Equal numbers have no tail: −∞.
+    Equal numbers have no tail: −∞. Positive numbers within the share ``tied`` of the least of the largest are left out:
+    to the fit, many near ties and a few others look like a heavy tail.
     """
     n = len(values)
     size = _tail_size(n)
     if size < 5:
         return -np.inf if np.ptp(values) == 0.0 else np.nan
     largest = np.sort(np.partition(values, n - size - 1)[n - size - 1 :])
-    excess = largest[1:] - largest[0]
+    excess = largest[1:] - (1.0 + tied) * largest[0]
     excess = excess[excess > 0.0]
     if len(excess) < 5 or excess[-1] <= 1e-12 * largest[-1]:
         return -np.inf

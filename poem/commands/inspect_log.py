@@ -19,8 +19,8 @@ def add(commands: Any) -> None:
         "inspect",
         "LOG",
         "is this log fit for learning?",
-        "Check a log before anything is learnt from it: its size, outputs, losses, propensities and their support, "
-        "duplicates, drift, adaptive loggers, and how small an improvement it could show.",
+        "Check a log before anything is learnt from it: its size, missing values, outputs, losses, propensities and "
+        "their support, duplicates, drift, adaptive loggers, and how small an improvement it could show.",
         "poem inspect log.csv --output item --reward click --propensity pscore --time ts",
         {0: "fit for learning, perhaps with care", 1: "not fit for learning"},
     )

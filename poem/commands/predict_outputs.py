@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from poem.commands.arguments import add_command, remark, share, to_stdout, whole_number, working, writable
-from poem.commands.reading import add_actions, add_format
+from poem.commands.reading import add_actions, add_format, remark_on_gaps
 from poem.errors import InputError
 
 KINDS = (".csv", ".jsonl", ".parquet")
@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         remark(options, f"seed: {seed}")
     with working(options, "deciding"):
         table = decide(policy, raw, sample=options.sample, seed=seed, floor=options.floor, name=options.policy.name)
+    remark_on_gaps(raw, policy, options)
     if options.sample and explores_little(table):
         remark(
             options, "most decisions were nearly certain: little can be learnt from their log. --floor 0.05 explores."

@@ -93,7 +93,8 @@ def add_format(parser: Any, of: str) -> None:
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     """Add what says how columns become features."""
     encoding = parser.add_argument_group(
-        "features", "by default numbers as they are, strings one-hot, and hashed if there are many"
+        "features",
+        "by default numbers as they are, strings one-hot, and hashed if there are many; missing values get their own",
     )
     encoding.add_argument("--scale", action="store_true", help="scale numbers to mean 0 and standard deviation 1")
     encoding.add_argument("--one-hot", type=names, default=(), metavar="NAMES", help="columns to take as categories")
@@ -168,7 +169,17 @@ def log_for(
     missing = options.propensity == "estimate"
     with working(options, "checking"):
         log = log_for(policy, raw, missing=missing, encoding=encoding, name=path.name)
+    remark_on_gaps(raw, policy, options)
     return estimated(log, options)
+
+
+def remark_on_gaps(raw: "RawLog", policy: "Policy | FlooredPolicy", options: argparse.Namespace) -> None:
+    """Say which values are missing that the policy's own log always had."""
+    from poem.readers import note_on_gaps
+
+    note = note_on_gaps(raw, policy.features, policy.action_features)
+    if note is not None:
+        remark(options, note)
 
 
 def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":

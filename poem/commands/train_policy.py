@@ -104,9 +104,11 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
+    from poem.files import shown
     from poem.health import check_fit
     from poem.learning import Selection, fit
     from poem.policies import load_policy, made_log, shortened, with_columns
+    from poem.readers import empty_columns
 
     writable(options.out, unlike=options.log)
     start = None if options.start is None else load_policy(options.start)
@@ -119,6 +121,9 @@ def run(options: argparse.Namespace) -> int:
     remark(options, f"features: {log.n_features}" + (f"; {shortened(log.features)}" if log.features else ""))
     if log.action_features:
         remark(options, f"features of actions: {log.structure.n_scores}; {shortened(log.action_features)}")
+    left_out = empty_columns(raw) if start is None else []
+    if left_out:
+        remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
     train, validation = _held_out(log, options)
     selection = Selection(
         validation=validation,

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
@@ -88,3 +88,16 @@ class Threads:
         if self._pool is None or len(work) < 2:
             return [function(piece) for piece in work]
         return list(self._pool.map(function, work))
+
+    def ahead(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+        """Yield the results in the order of the pieces; with threads, the next one is made while one is in use."""
+        if self._pool is None:
+            yield from map(function, pieces)
+            return
+        waiting = []
+        for piece in pieces:
+            waiting.append(self._pool.submit(function, piece))
+            if len(waiting) == 2:
+                yield waiting.pop(0).result()
+        for last in waiting:
+            yield last.result()

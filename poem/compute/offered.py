@@ -4,13 +4,19 @@ S = X·W has one row per context and one column per feature of an action; a cand
 features z with the row of its context. So both directions are a ragged product beside those of the contexts.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
+
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute.cutting import cuts_by_work, pairs
+from poem.compute.gradients import RowGradient, SummedGradient
 from poem.compute.kernels import Threads, kernel
-from poem.compute.linear import Design, RowGradient, SomeContexts
-from poem.compute.packed import FloatType, lanes_for, packed_zeros
+from poem.compute.linear import DenseDesign, Design, SomeContexts, SomePlain, runs
+from poem.compute.packed import LANES, FloatType, lanes_for, packed_zeros
+from poem.compute.row_products import row_times
+from poem.compute.sparse import PlainDesign, SomeSparse
 
 Rows = tuple[IntArray, AnyArray, FloatArray, int]  # CSR: pointers, columns, values, and how many columns there are
 
@@ -36,13 +42,13 @@ class OfferedDesign(Design):
         Features of actions. Weights with one more column than these have the constant 1 as another feature.
     """
 
-    def __init__(self, contexts: Design, starts: IntArray, row: AnyArray, z: Rows) -> None:
+    def __init__(self, contexts: PlainDesign, starts: IntArray, row: AnyArray, z: Rows) -> None:
         super().__init__((contexts.n_contexts, contexts.n_features), contexts.intercept)
         self._contexts, self._starts, self._row, self._z = contexts, frozen(starts), row, z
         self._cuts: dict[int, IntArray] = {}
 
     @property
-    def contexts(self) -> Design:
+    def contexts(self) -> PlainDesign:
         return self._contexts
 
     @property
@@ -84,7 +90,12 @@ class OfferedDesign(Design):
 
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
         """Return z·(xᵀw) of all candidates of this block, flat."""
-        return self.gathered(self._contexts.scores(wide, k))
+        contexts = self._contexts
+        if isinstance(contexts, DenseDesign):
+            return self.gathered(contexts.scores(wide, k))
+        out = self.room(k)
+        _score(contexts.rows(), frozen(wide), contexts.offset(wide), k, self._starts, self._row, self._z, out)
+        return out
 
     def gathered(self, by_context: FloatArray) -> FloatArray:
         """Return z·s of all candidates, where ``by_context`` holds the s of their contexts, (m, k)."""
@@ -110,43 +121,82 @@ class OfferedDesign(Design):
         threads.map(fill, pairs(self.cuts(k)))
         self._contexts.add_transposed(grad, by_context, threads)
 
-    def some(self, contexts: IntArray) -> "SomeOffered":
-        borders = np.zeros(len(contexts) + 1, dtype=np.int64)
-        np.cumsum(self._starts[contexts + 1] - self._starts[contexts], out=borders[1:])
+    def batches(self, contexts: IntArray, size: int) -> "Sequence[SomeOffered]":
+        borders, row, z = self._own_features(contexts) if self._own else self._candidates(contexts)
+        some = self._contexts.batches(contexts, size)
+        return [
+            SomeCrossed(own, *cut_runs(borders, row, part), z)
+            for own, part in zip(some, runs(len(contexts), size), strict=True)
+        ]
+
+    def _candidates(self, contexts: IntArray) -> tuple[IntArray, AnyArray, Rows]:
+        """Return the borders of some contexts' candidates, the row of z of each, and z."""
+        borders = frozen(np.append(0, np.cumsum(self._starts[contexts + 1] - self._starts[contexts])))
         row = np.empty(borders[-1], dtype=np.int32)
         _copy_runs(self._row, self._starts, frozen(contexts), borders, row)
-        return SomeOffered(self, contexts, frozen(borders), frozen(row))
+        return borders, frozen(row), self._z
+
+    @cached_property
+    def _own(self) -> bool:
+        """Whether each candidate has a row of z of its own, in their order; a catalogue stays in the cache."""
+        return len(self._z[0]) - 1 == len(self._row) and bool((self._row == np.arange(len(self._row))).all())
+
+    def _own_features(self, contexts: IntArray) -> tuple[IntArray, AnyArray, Rows]:
+        """Return the same as :meth:`_candidates`, with the rows of z side by side."""
+        begins, ends, z = self._starts[contexts], self._starts[contexts + 1], self._z
+        borders = frozen(np.append(0, np.cumsum(ends - begins)))
+        pointers = np.empty(borders[-1] + 1, dtype=np.int64)
+        total = int((z[0][ends] - z[0][begins]).sum())
+        columns, values = np.empty(total, dtype=z[1].dtype), np.empty(total)
+        _copy_features(begins, ends, z, pointers, columns, values)
+        row = frozen(np.arange(borders[-1], dtype=np.int32))
+        return borders, row, (frozen(pointers), frozen(columns), frozen(values), z[3])
 
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
         return self._contexts.batch_scores(wide, k, contexts)
-
-    def batch_transposed(self, contexts: IntArray, slopes: FloatArray) -> RowGradient:
-        return self._contexts.batch_transposed(contexts, slopes)
 
 
 class SomeOffered(SomeContexts):
     """Some contexts with their candidates: ``borders`` from 0, and the row of z of each."""
 
-    def __init__(self, design: OfferedDesign, contexts: IntArray, borders: IntArray, row: AnyArray) -> None:
-        super().__init__(design, contexts)
-        self._borders, self._offered, self._row = borders, design, row
+    def __init__(self, contexts: IntArray, borders: IntArray, row: AnyArray, z: Rows) -> None:
+        super().__init__(contexts)
+        self._borders, self._row, self._z = borders, row, z
 
     @property
     def borders(self) -> IntArray:
         return self._borders
 
-    def scores(self, wide: FloatArray, k: int) -> FloatArray:
-        by_context = self._offered.batch_scores(wide, k, self.contexts)
-        return self.gathered(by_context)
-
     def gathered(self, by_context: FloatArray) -> FloatArray:
         """Return z·s of all candidates, where ``by_context`` holds the s of their contexts, (b, k)."""
-        return _gathered(by_context, self._borders, self._row, self._offered._z)
+        return _gathered(by_context, self._borders, self._row, self._z)
 
-    def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
+
+class SomeCrossed(SomeOffered):
+    """The same by way of xᵀW."""
+
+    def __init__(self, some: SomePlain, borders: IntArray, row: AnyArray, z: Rows) -> None:
+        super().__init__(some.contexts, borders, row, z)
+        self._some = some
+
+    def scores(self, wide: FloatArray, k: int) -> FloatArray:
+        some = self._some
+        if not isinstance(some, SomeSparse):
+            return self.gathered(some.scores(wide, k))
+        out = np.empty(len(self._row))
+        _score(some.rows, frozen(wide), some.offset(wide), k, self._borders, self._row, self._z, out)
+        return out
+
+    def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient | SummedGradient:
         by_context: FloatArray = np.zeros((len(self.contexts), lanes_for(k)), dtype=dtype)
-        _scatter(frozen(slopes), self._borders, self._row, *self._offered._z, k, by_context)
-        return self._offered.batch_transposed(self.contexts, by_context)
+        _scatter(frozen(slopes), self._borders, self._row, *self._z, k, by_context)
+        return self._some.collected(by_context)
+
+
+def cut_runs(borders: IntArray, row: AnyArray, part: slice) -> tuple[IntArray, AnyArray]:
+    """Return the borders of a part, from 0, and the rows of z of its candidates."""
+    first, last = borders[part.start], borders[part.stop]
+    return frozen(borders[part.start : part.stop + 1] - first), row[first:last]
 
 
 def _gathered(by_context: FloatArray, starts: IntArray, row: AnyArray, z: Rows) -> FloatArray:
@@ -162,6 +212,52 @@ def _copy_runs(source: AnyArray, starts: IntArray, contexts: IntArray, borders: 
         first = starts[contexts[i]]
         for a in range(borders[i + 1] - borders[i]):
             out[borders[i] + a] = source[first + a]
+
+
+@kernel
+def _copy_features(
+    begins: IntArray, ends: IntArray, z: Rows, out_pointers: IntArray, out_columns: AnyArray, out_values: FloatArray
+) -> None:
+    """Copy runs of rows of z, one after the other."""
+    pointers, columns, values, _ = z
+    at, row = 0, 0
+    for i in range(begins.shape[0]):
+        shift = pointers[begins[i]] - at
+        for a in range(begins[i], ends[i]):
+            out_pointers[row] = pointers[a] - shift
+            row += 1
+        last = pointers[ends[i]] - shift
+        for t in range(at, last):
+            out_columns[t] = columns[t + shift]
+            out_values[t] = values[t + shift]
+        at = last
+    out_pointers[row] = at
+
+
+@kernel
+def _score(
+    x: tuple[IntArray, IntArray, AnyArray, FloatArray],
+    dense: FloatArray,
+    offset: FloatArray,
+    k: int,
+    borders: IntArray,
+    row: AnyArray,
+    z: Rows,
+    out: FloatArray,
+) -> None:
+    """Fill z·(xᵀw) of each candidate; xᵀw is used while it is in the cache."""
+    begins, ends, indices, data = x
+    pointers, columns, values, width = z
+    s = np.empty(-(-k // LANES) * LANES, dtype=dense.dtype)
+    for c in range(begins.shape[0]):
+        s[:] = offset[: s.shape[0]]
+        row_times(begins[c], ends[c], indices, data, dense, s)
+        constant = s[width] if k > width else 0.0
+        for a in range(borders[c], borders[c + 1]):
+            total = constant
+            for t in range(pointers[row[a]], pointers[row[a] + 1]):
+                total += s[columns[t]] * values[t]
+            out[a - borders[0]] = total
 
 
 @kernel

@@ -83,32 +83,71 @@ def add_rows_times(
 
 
 @kernel
-def scatter(
+def copy_rows(
     begins: IntArray,
     ends: IntArray,
     indices: AnyArray,
     data: FloatArray,
     rows: IntArray,
-    slopes: FloatArray,
-    slot: IntArray,
-    features: IntArray,
-    out: FloatArray,
-) -> int:
-    """Collect Xᵀ·slopes of some rows by feature; ``slot`` is -1 everywhere before and after."""
-    kind = slopes.dtype.type
-    found = 0
+    pointers: IntArray,
+    out_indices: AnyArray,
+    out_data: FloatArray,
+) -> None:
+    """Copy some rows, one after the other."""
     for i in range(rows.shape[0]):
-        for t in range(begins[rows[i]], ends[rows[i]]):
-            s, v = slot[indices[t]], kind(data[t])
+        shift = begins[rows[i]] - pointers[i]
+        for t in range(pointers[i], pointers[i + 1]):
+            out_indices[t] = indices[t + shift]
+            out_data[t] = data[t + shift]
+
+
+@kernel
+def sort_by_feature(
+    pointers: IntArray,
+    indices: AnyArray,
+    data: FloatArray,
+    size: int,
+    constant: int,
+    slot: IntArray,
+    cuts: IntArray,
+    features: IntArray,
+    ends: IntArray,
+    which: AnyArray,
+    factors: FloatArray,
+) -> None:
+    """Sort the non-zeros of each batch of rows by feature.
+
+    ``cuts[b]`` is where the features of batch b begin, and its non-zeros. The non-zeros of a feature come in the order
+    of their rows and end before its ``ends``, counted from the batch's first. The feature ``constant`` is 1 in all
+    rows, unless it is -1. ``slot`` is -1 everywhere before and after.
+    """
+    for b in range(cuts.shape[0] - 1):
+        first, last = b * size, min((b + 1) * size, pointers.shape[0] - 1)
+        own, base = cuts[b, 0], cuts[b, 1]
+        found = 0
+        for t in range(pointers[first], pointers[last]):
+            s = slot[indices[t]]
             if s < 0:
-                slot[indices[t]] = found
-                features[found] = indices[t]
-                for j in range(slopes.shape[1]):
-                    out[found, j] = v * slopes[i, j]
+                s = found
+                slot[indices[t]], features[own + s], ends[own + s] = s, indices[t], 0
                 found += 1
-            else:
-                for j in range(slopes.shape[1]):
-                    out[s, j] += v * slopes[i, j]
-    for s in range(found):
-        slot[features[s]] = -1
-    return found
+            ends[own + s] += 1
+        total = 0
+        for s in range(own, own + found):
+            count = ends[s]
+            ends[s] = total
+            total += count
+        for i in range(first, last):
+            for t in range(pointers[i], pointers[i + 1]):
+                s = own + slot[indices[t]]
+                which[base + ends[s]], factors[base + ends[s]] = i - first, data[t]
+                ends[s] += 1
+        for s in range(own, own + found):
+            slot[features[s]] = -1
+        if constant >= 0:
+            for i in range(last - first):
+                which[base + total + i], factors[base + total + i] = i, 1.0
+            total += last - first
+            features[own + found], ends[own + found] = constant, total
+            found += 1
+        cuts[b + 1, 0], cuts[b + 1, 1] = own + found, base + total

@@ -5,16 +5,19 @@ products that occur, and no more. An action's identity among ten thousand is suc
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute.cutting import cuts_by_work, pairs
+from poem.compute.gradients import RowGradient
 from poem.compute.kernels import Threads
-from poem.compute.linear import DenseDesign, Design, RowGradient, SparseDesign
-from poem.compute.offered import OfferedDesign, Rows, SomeOffered
+from poem.compute.linear import DenseDesign, runs
+from poem.compute.offered import OfferedDesign, Rows, SomeOffered, cut_runs
 from poem.compute.packed import FloatType
+from poem.compute.sparse import PlainDesign, SparseDesign
 from poem.compute.touched_kernels import (
     SparseSlopes,
     add_constant,
@@ -29,7 +32,7 @@ from poem.compute.touched_kernels import (
 
 # How many times more columns there must be than are touched, for it to be faster to compute only these: for whole
 # products, and for batches, whose gradients are then collected weight by weight.
-FEWER, FEWER_IN_BATCHES = 5, 24
+FEWER, FEWER_IN_BATCHES = 16, 24
 PROBED = 1000  # contexts by which it is told
 
 
@@ -46,7 +49,7 @@ class TouchedDesign(OfferedDesign):
     Batches take weights as one column, so that a gradient has an entry for each weight that it touches.
     """
 
-    def __init__(self, contexts: Design, starts: IntArray, row: AnyArray, z: Rows) -> None:
+    def __init__(self, contexts: PlainDesign, starts: IntArray, row: AnyArray, z: Rows) -> None:
         super().__init__(contexts, starts, row, z)
         self._free_slots: list[AnyArray] = []
         self._column_cuts: dict[int, IntArray] = {}
@@ -125,9 +128,10 @@ class TouchedDesign(OfferedDesign):
     def narrow(self, wide: FloatArray, k: int) -> FloatArray:
         return wide.reshape(self.n_weights, k).astype(np.float64)
 
-    def some(self, contexts: IntArray) -> "SomeTouched":
-        found = super().some(contexts)
-        return SomeTouched(self, contexts, found.borders, found._row)
+    def batches(self, contexts: IntArray, size: int) -> Sequence["SomeTouched"]:
+        borders, row, _ = self._candidates(contexts)
+        parts = runs(len(contexts), size)
+        return [SomeTouched(self, contexts[part], *cut_runs(borders, row, part)) for part in parts]
 
     def _borrow_slot(self, size: int) -> AnyArray:
         """Return an array of -1, one for each weight, that no other thread uses."""
@@ -140,15 +144,19 @@ class TouchedDesign(OfferedDesign):
 class SomeTouched(SomeOffered):
     """Some contexts with their candidates."""
 
+    def __init__(self, design: TouchedDesign, contexts: IntArray, borders: IntArray, row: AnyArray) -> None:
+        super().__init__(contexts, borders, row, design._z)
+        self._design = design
+
     def scores(self, wide: FloatArray, k: int) -> FloatArray:
-        design = self._touched()
+        design = self._design
         if wide.shape == (design.n_weights * k, 1):
             w = wide.reshape(design.n_weights, k)
             wide = frozen(w.T if isinstance(design.contexts, DenseDesign) else w)
         return design._scored(wide, k, self.contexts, self._borders, self._row)
 
     def transposed(self, slopes: FloatArray, k: int, dtype: FloatType) -> RowGradient:
-        design = self._touched()
+        design = self._design
         lengths = design.lengths()[self.contexts] + int(design.intercept)
         each = design._z[0][self._row + 1] - design._z[0][self._row]
         most = int(lengths @ np.add.reduceat(each, self._borders[:-1]))
@@ -170,7 +178,3 @@ class SomeTouched(SomeOffered):
         )
         design._free_slots.append(slot)
         return RowGradient(rows[:found], values[:found])
-
-    def _touched(self) -> TouchedDesign:
-        assert isinstance(self._offered, TouchedDesign)
-        return self._offered

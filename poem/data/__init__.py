@@ -1,6 +1,6 @@
 """The log in memory: its columns, folds, and the layout that loops run over."""
 
-from poem.data.folds import folds_by_context, folds_of
+from poem.data.folds import folds_by_context, folds_of, sample_of, with_seen_contexts
 from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard, offered_design
 from poem.data.log import BanditLog
 from poem.data.offers import Catalogue, Offers, has_kinds, mean_square
@@ -18,4 +18,6 @@ __all__ = [
     "has_kinds",
     "mean_square",
     "offered_design",
+    "sample_of",
+    "with_seen_contexts",
 ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import LogError
 
 ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
@@ -87,8 +87,10 @@ def checked_time(time: Any, n: int) -> FloatArray:
     return _vector(time, "time", n)
 
 
-def checked_group(group: Any, n: int, name: str = "group") -> AnyArray:
-    """Return the group, or the logger, of each row."""
+def checked_group(group: Any, n: int, name: str = "group") -> AnyArray | None:
+    """Return the group, or the logger, of each row, if there is one: a copy that does not change."""
+    if group is None:
+        return None
     array = np.asarray(group)
     if array.shape != (n,):
         raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
@@ -100,4 +102,4 @@ def checked_group(group: Any, n: int, name: str = "group") -> AnyArray:
         np.unique(array)
     except TypeError as error:
         raise LogError(f"{name} mixes types that cannot be ordered ({error}). Convert it to strings.") from error
-    return array
+    return frozen(array.copy())

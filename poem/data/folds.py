@@ -1,4 +1,4 @@
-"""Folds of a log: its independent units, or its contexts, dealt into parts of about equal size."""
+"""Parts of a log: its independent units, or its contexts, dealt into folds of about equal size, or drawn at random."""
 
 import numpy as np
 
@@ -23,3 +23,20 @@ def folds_by_context(log: BanditLog, folds: int, seed: int) -> IntArray:
     seen = np.unique(log.context)
     fold[seen] = np.random.default_rng([seed, 5]).permutation(len(seen)) % folds
     return fold
+
+
+def sample_of(log: BanditLog, most: int, seed: int) -> BanditLog:
+    """Return the rows of at most so many units, drawn at random, with the contexts that they saw and no others."""
+    units = log.units()
+    count = int(units.max()) + 1
+    if count <= most:
+        return log
+    chosen = np.zeros(count, dtype=bool)
+    chosen[np.random.default_rng([seed, 6]).permutation(count)[:most]] = True
+    return with_seen_contexts(log.take(chosen[units]))
+
+
+def with_seen_contexts(log: BanditLog) -> BanditLog:
+    """Return the same log without the contexts that none of its rows saw."""
+    seen = np.bincount(log.context, minlength=log.n_contexts) > 0
+    return log if seen.all() else log.on_contexts(np.flatnonzero(seen), (np.cumsum(seen) - 1)[log.context])

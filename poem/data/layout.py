@@ -13,6 +13,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import (
+    CatalogueDesign,
     DenseDesign,
     Design,
     Matrix,
@@ -21,6 +22,7 @@ from poem.compute import (
     Threads,
     TouchedDesign,
     design_of,
+    is_catalogue,
     pairs,
     touches_few,
 )
@@ -82,6 +84,8 @@ class Layout:
         The contexts of the log that any row saw, ascending: those of the design.
     X : matrix
         All contexts of the log.
+    context_bytes : float
+        The mean memory that a context and its candidates take.
     shards : tuple of Shard
     """
 
@@ -94,6 +98,7 @@ class Layout:
         self.contexts: IntArray = used
         self.available = log.available
         self.X = log.X
+        self.context_bytes = log.nbytes / max(1, log.n_contexts)
         self.design = self._design(intercept, self._used)
         self._batch_design: Design | None = None
         self._building = threading.Lock()
@@ -133,8 +138,11 @@ class Layout:
 
     def batch(self, contexts: IntArray) -> tuple[SomeContexts, Space]:
         """Return some contexts of the log, by their numbers, and what their scores mean."""
-        some = self.batch_design.some(contexts)
-        return some, self.structure.space(some.borders)
+        return self.batches(contexts, len(contexts))[0]
+
+    def batches(self, contexts: IntArray, size: int) -> list[tuple[SomeContexts, Space]]:
+        """Return the same cut into batches of a size."""
+        return [(some, self.structure.space(some.borders)) for some in self.batch_design.batches(contexts, size)]
 
     def _design(self, intercept: bool, rows: IntArray | None = None, for_batches: bool = False) -> Design:
         offers = self.available if self.available is None or rows is None else self.available.of(rows)
@@ -217,6 +225,10 @@ def offered_design(
     k = structure.n_scores
     pointers, columns, values, row = available.features_or_identity(k)
     z = (pointers, columns, values, k)
+    contexts = design_of(X, intercept, rows, for_batches)
+    if isinstance(contexts, DenseDesign) and not for_batches and is_catalogue(contexts, available.starts, z, k):
+        return CatalogueDesign(contexts, available.starts, row, z)
     if touches_few(available.starts, row, z, k, for_batches):
-        return TouchedDesign(design_of(X, intercept, rows), available.starts, row, z)
-    return OfferedDesign(design_of(X, intercept, rows, for_batches), available.starts, row, z)
+        contexts = design_of(X, intercept, rows) if for_batches else contexts
+        return TouchedDesign(contexts, available.starts, row, z)
+    return OfferedDesign(contexts, available.starts, row, z)

@@ -14,7 +14,7 @@ from poem.data.features import Features
 from poem.data.fingerprint import digest_of
 from poem.data.joining import check_same_kind, distinct_contexts, frozen_matrix, joined_contexts
 from poem.data.offers import Offers, Outputs
-from poem.data.splitting import checked_rows, latest_mask, numbered, random_mask
+from poem.data.splitting import checked_rows, latest_mask, numbered, places_of, random_mask
 from poem.errors import InputError, LogError
 from poem.structures import Available, Labels, Structure, Wanted
 from poem.text import Grid, Sheet
@@ -151,8 +151,8 @@ class BanditLog:
             ),
             propensities="missing" if missing else "logged",
             context=frozen(seen),
-            group=None if group is None else frozen(checked_group(group, n).copy()),
-            logger=None if logger is None else frozen(checked_group(logger, n, "logger").copy()),
+            group=checked_group(group, n, "group"),
+            logger=checked_group(logger, n, "logger"),
             time=None if time is None else frozen(checked_time(time, n).copy()),
             labels=outputs.labels,
             structure=outputs.structure,
@@ -199,11 +199,9 @@ class BanditLog:
     @property
     def nbytes(self) -> int:
         """The memory that the log's own arrays take."""
-        X = self.X
+        X, rows = self.X, (self.y, self.loss, self.log_propensity, self.context)
         matrix = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if is_sparse(X) else X.nbytes
-        rows = (self.y, self.loss, self.log_propensity, self.context)
-        offers = 0 if self.available is None else self.available.nbytes
-        return int(matrix + sum(array.nbytes for array in rows) + offers)
+        return int(matrix + sum(one.nbytes for one in (*rows, self.available) if one is not None))
 
     def __repr__(self) -> str:
         head, facts = described(self)
@@ -215,15 +213,14 @@ class BanditLog:
 
     def with_propensities(self, log_propensity: FloatArray, source: Propensities) -> "BanditLog":
         """Return the same log with other propensities, and where they come from."""
-        checked = checked_log_propensity(None, log_propensity, len(self))
-        return self._with(log_propensity=frozen(checked), propensities=source)
+        checked = frozen(checked_log_propensity(None, log_propensity, len(self)))
+        return self._with(log_propensity=checked, propensities=source)
 
     def with_labels(self, labels: Sequence[Any]) -> "BanditLog":
         """Return the same log with other names for its outputs."""
-        known = tuple(labels)
-        if len(known) != len(self.labels) or len(set(known)) != len(known):
-            raise InputError(f"{len(self.labels)} different labels are needed; found {few_of(known)} ({len(known)}).")
-        return self._with(labels=known)
+        if not len(labels) == len(set(labels)) == len(self.labels):
+            raise InputError(f"{len(self.labels)} different labels are needed; found {few_of(labels)} ({len(labels)}).")
+        return self._with(labels=tuple(labels))
 
     def with_features(self, features: Features) -> "BanditLog":
         """Return the same log with the recipe that its features were made by."""
@@ -231,13 +228,17 @@ class BanditLog:
             raise InputError(f"the recipe makes {features.width} features; the log has {self.n_features}.")
         return self._with(features=features, feature_names=features.names())
 
+    def with_contexts(self, X: Matrix) -> "BanditLog":
+        """Return the same log with other features of its contexts, which have no names."""
+        return self._with(X=frozen_matrix(X), feature_names=None, features=None)
+
     def with_groups(self, group: Any) -> "BanditLog":
         """Return the same log with other groups: rows of one group are not taken to be independent."""
-        return self._with(group=None if group is None else frozen(checked_group(group, len(self)).copy()))
+        return self._with(group=checked_group(group, len(self), "group"))
 
     def with_loggers(self, logger: Any) -> "BanditLog":
         """Return the same log with a name for the logger of each row."""
-        return self._with(logger=None if logger is None else frozen(checked_group(logger, len(self), "logger").copy()))
+        return self._with(logger=checked_group(logger, len(self), "logger"))
 
     def with_all_available(self) -> "BanditLog":
         """Return the same log as if every output could be chosen in every context."""
@@ -289,12 +290,12 @@ class BanditLog:
         cuts = np.unique(np.searchsorted(starts, wanted))
         for first, last in itertools.pairwise(cuts.tolist()):
             rows = order[starts[first] : starts[last]]
-            yield self.take(rows)._with_contexts(np.arange(first, last), self.context[rows] - first)
+            yield self.take(rows).on_contexts(np.arange(first, last), self.context[rows] - first)
 
-    def _with_contexts(self, kept: IntArray, context: IntArray) -> "BanditLog":
+    def on_contexts(self, kept: IntArray, context: IntArray) -> "BanditLog":
         """Return the log with some of its contexts, and which of these each row saw."""
         offers = None if self.available is None else self.available.of(kept)
-        return self._with(X=frozen_matrix(self.X[kept]), context=frozen(context), available=offers)
+        return self._with(X=frozen_matrix(self.X[places_of(kept)]), context=frozen(context), available=offers)
 
     @staticmethod
     def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
@@ -317,7 +318,7 @@ class BanditLog:
     def deduplicated(self) -> "BanditLog":
         """Return the same log with equal contexts stored once."""
         first, number = distinct_contexts(self)
-        return self if len(first) == self.n_contexts else self._with_contexts(np.array(first), number[self.context])
+        return self if len(first) == self.n_contexts else self.on_contexts(np.array(first), number[self.context])
 
     def fingerprint(self) -> str:
         """Return a digest of all that the log holds: the same for the same log in the same order."""
@@ -328,8 +329,7 @@ class BanditLog:
         if self.group is not None:
             return numbered(self.group)
         seen = np.bincount(self.context, minlength=self.n_contexts) > 0
-        number: IntArray = (np.cumsum(seen) - 1)[self.context]
-        return number
+        return np.asarray((np.cumsum(seen) - 1)[self.context])
 
     def rows_by_context(self) -> tuple[IntArray, IntArray]:
         """Return ``(order, starts)``: ``order[starts[c]:starts[c + 1]]`` are the rows of context c."""

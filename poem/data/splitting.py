@@ -70,3 +70,10 @@ def _split_units(log: "BanditLog", by: str | None) -> IntArray:
 def numbered(values: AnyArray) -> IntArray:
     """Number distinct values from 0."""
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def places_of(positions: IntArray) -> IntArray | slice:
+    """Return neighbours in ascending order as a slice, of which a view is taken instead of a copy."""
+    first, last = int(positions[0]), int(positions[-1])
+    neighbours = last - first == len(positions) - 1 and bool(np.all(np.diff(positions) == 1))
+    return slice(first, last + 1) if neighbours else positions

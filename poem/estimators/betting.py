@@ -96,9 +96,12 @@ def best_share(spread: float, units: float, alpha: float) -> float:
     return float(np.sqrt(2.0 * np.log(1.0 / alpha) / max(units, 1.0)) / max(spread, 1e-9))
 
 
-def growth(terms: FloatArray, floor: float, sizes: FloatArray) -> float:
-    """Return the growth of the capital per unit under the best stake, in bets that the mean exceeds 0."""
-    above, sizes = _scaled(terms, floor, sizes)
+def growth(terms: FloatArray, floor: float, sizes: FloatArray, largest: float | None = None) -> float:
+    """Return the growth of the capital per unit under the best stake, in bets that the mean exceeds 0.
+
+    ``largest`` is the size of the largest unit of all, if these are a sample.
+    """
+    above, sizes = _scaled(terms, floor, sizes, largest)
     return max(_log_wealth(above, sizes, share, share / -floor) for share in Bets.everywhere(1e-3).share) / len(terms)
 
 
@@ -180,11 +183,13 @@ def pilot_bets(
     return Bets.below(share).and_also(Bets.everywhere(), BLIND), rest
 
 
-def _scaled(terms: FloatArray, floor: float, sizes: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _scaled(
+    terms: FloatArray, floor: float, sizes: FloatArray | None, largest: float | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Return the terms above the floor and the sizes of the units, as multiples of the largest size."""
     if sizes is None:
         return frozen(np.maximum(terms - floor, 0.0)), frozen(np.ones(len(terms)))
-    largest = float(sizes.max())
+    largest = float(sizes.max()) if largest is None else largest
     return frozen(np.maximum(terms - floor * sizes, 0.0) / largest), frozen(sizes / largest)
 
 

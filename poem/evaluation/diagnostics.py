@@ -16,6 +16,7 @@ ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
 ENOUGH_EVENTS = 25.0  # for a t interval, by Cochran (1977, §2.15)
 CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
 WHY = "what was logged there had propensity 1"
+TIED = 0.01  # weights this close to each other, as a share, count as equal in the tail
 CLIPS = tuple(2.0**power for power in range(0, 11))
 
 
@@ -104,7 +105,7 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
     largest = float(weights.max()) / total if total > 0.0 else 1.0
     clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
     curve = _clip_curve(rows)
-    shape, certain = pareto_k(weights), provably_unsupported(rows)
+    shape, certain = pareto_k(weights, tied=TIED), provably_unsupported(rows)
     findings = (
         _high_is_good(
             "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"

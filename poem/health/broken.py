@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
-from poem.data.features import Features
+from poem.data.features import Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
 from poem.files import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
 from poem.health.finding import Finding, Topic, Verdict, counted, percent
@@ -184,43 +184,50 @@ def _is_usable(raw: RawLog, role: str, empty: BoolArray) -> bool:
 
 
 def check_contexts(sound: Sound, recipe: Features | None) -> None:
-    """Find rows whose features are missing or infinite."""
+    """Find rows whose features are infinite, or missing where they must not be: see :func:`_whole`."""
     wanted = sound.raw.roles.context if recipe is None else recipe.columns
     sound.context = tuple(name for name in wanted if name in sound.raw.table.column_names)
+    whole = _whole(sound, recipe)
     bad = np.zeros(len(sound.bad), dtype=bool)
     worst, count = "", 0
     for name in sound.context:
-        here = _broken(sound.column(name))
+        here = _broken(sound.column(name), name in whole)
         bad |= here
         if int(here.sum()) > count:
             worst, count = name, int(here.sum())
     bad = _wherever_seen(sound, bad)
     sound.bad_context = bad
-    advice = "Impute them, or leave the column out (--ignore)."
-    sound.note("contexts", "broken contexts", bad, f"lack a number of the context, most often {worst!r}", advice)
+    what = f"have a number in the context that is infinite, or missing where none may be, most often {worst!r}"
+    sound.note("contexts", "broken contexts", bad, what, "Fix such rows, or leave the column out (--ignore).")
 
 
-def _broken(column: Column) -> BoolArray:
-    """Return which rows of a column of numbers, or of lists of numbers, hold something else."""
-    n = len(column)
+def _whole(sound: Sound, recipe: Features | None) -> set[str]:
+    """Return the columns of which nothing may be missing: those of sparse rows, and those that recipes cannot fill."""
+    pairs = in_pairs(sound.raw.table.select(list(sound.context)))
+    if recipe is None:
+        return pairs
+    return pairs | {kind.column for kind in recipe.kinds if isinstance(kind, Numeric | Vector) and kind.fill is None}
+
+
+def _broken(column: Column, whole: bool) -> BoolArray:
+    """Return which rows hold a number that is infinite, or missing in a column that must be whole."""
+    bad = np.zeros(len(column), dtype=bool)
     if is_number(column.type):
-        return ~np.isfinite(floats(column))
-    if not is_list(column.type) or not is_number(column.type.value_type):
-        return np.zeros(n, dtype=bool)  # a category that is missing is a category of its own
-    odd = _odd_entries(flattened(column))
-    bad = np.zeros(n, dtype=bool)
-    if len(odd):
+        bad[_odd_entries(column, whole)] = True
+    elif is_list(column.type) and is_number(column.type.value_type):
+        odd = _odd_entries(flattened(column), whole)
         bad[np.searchsorted(np.cumsum(lengths(column)), odd, side="right")] = True
     return bad
 
 
-def _odd_entries(flat: Column) -> AnyArray:
-    """Return which numbers are missing or infinite; without an array of flags in the common case."""
+def _odd_entries(flat: Column, whole: bool) -> AnyArray:
+    """Return which numbers cannot be used; without an array of flags in the common case."""
     if not flat.null_count:
         with np.errstate(over="ignore", invalid="ignore"):
             if not _is_floating(flat) or all(np.isfinite(chunk.to_numpy().sum()) for chunk in flat.chunks):
                 return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(~np.isfinite(floats(flat)))
+    values = floats(flat)
+    return np.flatnonzero(~np.isfinite(values) if whole else np.isinf(values))
 
 
 def _is_floating(column: Column) -> bool:

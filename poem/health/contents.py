@@ -7,8 +7,9 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import extremes, heavy_tail
 from poem.compute import is_sparse
+from poem.data.features import is_empty
 from poem.evaluation import MIN_ROWS
-from poem.files import Column, is_list, is_number, is_text
+from poem.files import Column, coded, is_category, is_number, is_text
 from poem.health.facts import Facts
 from poem.health.finding import Finding, Verdict, counted, listed, percent, shortened
 from poem.readers import RawLog
@@ -68,21 +69,25 @@ def _verb(names: list[str], one: str) -> str:
 
 def _raw_suspects(raw: RawLog) -> tuple[list[str], list[str]]:
     """Return constant columns, and columns of whole numbers or strings that differ in every row."""
-    import pyarrow.compute as pc
-
     constant, ids = [], []
     n = raw.table.num_rows
     for name in raw.roles.context:
         column = raw.table.column(name)
-        if is_list(column.type) or not (is_number(column.type) or is_text(column.type)):
+        if not (is_number(column.type) or is_text(column.type) or is_category(column.type)) or is_empty(column):
             continue
         sample = column.slice(0, ID_SAMPLE)
-        distinct = pc.count_distinct(sample, mode="all").as_py()
-        if distinct == 1 and pc.count_distinct(column, mode="all").as_py() == 1:
+        distinct = _distinct(sample)
+        if distinct == 1 and _distinct(column) == 1:
             constant.append(name)
-        elif _all_differ(distinct, len(sample)) and _may_be_id(column) and pc.count_distinct(column).as_py() == n:
+        elif _all_differ(distinct, len(sample)) and _may_be_id(column) and _distinct(column) == n:
             ids.append(name)
     return constant, ids
+
+
+def _distinct(column: Column) -> int:
+    """Return the number of different values; what is missing is one of them."""
+    codes, values = coded(column)
+    return len(values) + bool(np.any(codes < 0))
 
 
 def _all_differ(distinct: int, n: int) -> bool:

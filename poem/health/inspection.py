@@ -8,7 +8,18 @@ import numpy as np
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError
-from poem.health import adaptive, availability, contents, dependence, distribution, drift, power, propensities, support
+from poem.health import (
+    adaptive,
+    availability,
+    contents,
+    dependence,
+    distribution,
+    drift,
+    gaps,
+    power,
+    propensities,
+    support,
+)
 from poem.health.availability import tried
 from poem.health.facts import Facts
 from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
@@ -78,6 +89,7 @@ def _checks(found: SoundLog, facts: Facts, total: int) -> list[Finding]:
         *contents.rows(facts, total),
         *contents.contexts(facts),
         *contents.features(facts, found.raw),
+        *gaps.gaps(facts, found.raw),
         *contents.outputs(facts),
         *availability.availability(facts),
         *contents.loss(facts),

@@ -154,7 +154,10 @@ def weights_of(
     structure: Structure,
     fit_intercept: bool,
 ) -> FloatArray | None:
-    """Return the weights of a policy of the log's kind (without its floor), or those that were given as an array."""
+    """Return the weights of a policy of the log's kind (without its floor), or those that were given as an array.
+
+    A logging policy with trees has none for these features.
+    """
     if policy is None:
         return None
     if isinstance(policy, FlooredPolicy):
@@ -167,6 +170,13 @@ def weights_of(
                 f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
                 f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "
                 f"{log.feature_names}, intercept {policy.intercept} against {fit_intercept}. Pass one of the same kind."
+            )
+        if policy.forest is not None and name == "logging_policy":
+            return None
+        if policy.forest is not None:
+            raise InputError(
+                f"{name} has trees, so that no learner can begin from its weights. Pool its log with the earlier ones "
+                "(poem.balanced), or pass the policy as logging_policy=."
             )
     try:
         weights = policy.weights if isinstance(policy, Policy) else np.asarray(policy, dtype=np.float64)

@@ -68,7 +68,7 @@ def certify(
     first, fresh = plan.first, plan.rest[0]
     calibration = calibrate(first, IPS(), loss_bounds, fresh)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
-    known = None if logging_policy is None or logging is None else known_logger(logging_policy, logging)
+    known = None if logging_policy is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))
     with OneBlasThread():
         training = Training(

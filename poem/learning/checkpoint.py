@@ -38,7 +38,7 @@ class Checkpoint:
     def beginning_at(self, position: int) -> "Checkpoint":
         """Return the same folder for more candidates, which are numbered from ``position`` on."""
         rest = copy(self)
-        rest.first = position
+        rest.first = self.first + position
         return rest
 
     def load(self, position: int) -> Policy | None:

@@ -45,8 +45,9 @@ def fit(
 ) -> Fit:
     """Learn a policy from a log, and certify on fresh rows that it is better than what was logged.
 
-    By default, candidates of several learners compete on the first units of the log, in five folds. The best of them is
-    learnt again from all of these rows and then certified on units that nothing has seen, by a lower bound on its gain.
+    By default, candidates of several learners compete on the first units of the log: in five folds, or in large logs on
+    a sample, and the best few on a larger one. The best of them is learnt again from all of these rows and then
+    certified on units that nothing has seen, by a lower bound on its gain.
     The bound holds for any number of rows, if propensities and loss bounds are right and units are independent (or rows
     are in the order of time). If it is not above 0, you get the logging policy back if you passed it, else no policy.
 

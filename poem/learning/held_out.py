@@ -1,14 +1,16 @@
 """Held-out rows, and the estimator that judges candidates on them."""
 
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
-from poem.compute import Threads
-from poem.data import BanditLog, Layout
+from poem.compute import Forest, Threads
+from poem.data import BanditLog, Layout, with_seen_contexts
 from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, UnitSums, standard_error
 from poem.evaluation import Calibration, UnseenRows
 from poem.learning.selection import Gain
@@ -19,34 +21,66 @@ from poem.policies import Policy
 WORST_ERRORS = 0.95  # quantile of a loss model's errors that counts as a bad one
 
 
+@dataclass(frozen=True)
+class Seat:
+    """Held-out rows as one kind of policy sees them: by their features, or by what its trees make of these."""
+
+    layout: Layout
+    unseen: UnseenRows
+    control: Control | None
+
+
 class HeldOut:
-    """Held-out rows, laid out once for all candidates.
+    """Held-out rows, laid out once for all candidates, and once more for each forest that some of them have.
 
     ``stream`` tells the random numbers of a certificate from those of forecasts.
     """
 
     def __init__(self, log: BanditLog, training: Training, units: IntArray, with_model: bool, stream: int = 0) -> None:
-        calibration = training.calibration
+        calibration, log = training.calibration, with_seen_contexts(log)
+        self._log, self._training = log, training
         self.layout = Layout(log, training.structure, training.intercept)
         self.units: IntArray = units[self.layout.order]
         self._unit: IntArray = np.unique(self.units, return_inverse=True)[1]
         self.loss = calibration.scale(self.layout.loss)
         losses: ContextLosses | None = None
-        self._control: Control | None = None
+        control: Control | None = None
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
             losses = losses_on(self.layout, (training.model,), fold, calibration.bounds, training.threads)
             if can_control(log, training.structure, units):
-                self._control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
-        self._unseen = UnseenRows(self.layout, self.loss, losses)
+                control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
+        self._plain = Seat(self.layout, UnseenRows(self.layout, self.loss, losses), control)
+        self._seats: dict[Forest, Seat] = {}
+        self._making = threading.Lock()
+
+    def _seat(self, policy: Policy) -> Seat:
+        if policy.forest is None:
+            return self._plain
+        with self._making:
+            if policy.forest not in self._seats:
+                self._seats[policy.forest] = self._extended(policy.forest)
+            return self._seats[policy.forest]
+
+    def _extended(self, forest: Forest) -> Seat:
+        """Lay the rows out with the features that a forest adds; what models say of them stays the same."""
+        plain, training = self._plain, self._training
+        log = self._log.with_contexts(forest.extended(self._log.X, training.threads))
+        layout = Layout(log, training.structure, training.intercept)
+        losses = None if plain.unseen.losses is None else plain.unseen.losses.on(layout)
+        control = plain.control
+        if control is not None and losses is not None:
+            control = replace(control, logger=control.logger.on(layout), losses=losses)
+        return Seat(layout, UnseenRows(layout, self.loss, losses), control)
 
     def rows(self, policy: Policy, threads: Threads) -> Rows:
         """Return what estimators may know of these rows under a policy."""
-        return self._unseen.under_weights(policy.weights, threads)
+        return self._seat(policy).unseen.under_weights(policy.weights, threads)
 
     def paired(self, policy: Policy, threads: Threads) -> FloatArray:
         """Return the sums of the paired terms of each unit under a policy, for each cap, in the order of the units."""
-        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads)
+        seat = self._seat(policy)
+        terms = paired_terms(seat.layout, self.loss, policy.weights, seat.control, threads)
         return np.stack([np.bincount(self._unit, weights=column) for column in terms.T], axis=1)
 
     def forecast(self, policy: Policy, threads: Threads) -> Forecast:
@@ -55,20 +89,23 @@ class HeldOut:
 
     def evidence(self, policy: Policy, cap: int, threads: Threads) -> Evidence:
         """Return what these rows say of a policy that has not seen them."""
-        ratio = ratios(self.layout, policy.weights, threads)
-        caps = (CAPS[cap],)
-        terms = paired_terms(self.layout, self.loss, policy.weights, self._control, threads, caps, ratio)[:, 0]
+        seat, caps = self._seat(policy), (CAPS[cap],)
+        ratio = ratios(seat.layout, policy.weights, threads)
+        terms = paired_terms(seat.layout, self.loss, policy.weights, seat.control, threads, caps, ratio)[:, 0]
         return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
 
 
 class Jury:
     """The estimator that judges, and what it must know of the held-out rows of all folds.
 
-    A jury that ``foresees`` also says what certificate a candidate may expect.
+    A jury that ``foresees`` also says what certificate a candidate may expect. ``largest`` is the size of the largest
+    unit, where it hears a sample of them.
     """
 
-    def __init__(self, judge: Estimator, calibration: Calibration, foresees: bool = False) -> None:
-        self.judge, self.calibration, self.foresees = judge, calibration, foresees
+    def __init__(
+        self, judge: Estimator, calibration: Calibration, foresees: bool = False, largest: float | None = None
+    ) -> None:
+        self.judge, self.calibration, self.foresees, self._largest = judge, calibration, foresees, largest
         self._units: list[IntArray] = []
         self._losses: list[FloatArray] = []
 
@@ -112,7 +149,7 @@ class Jury:
     def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
         """Return the certificate that a candidate may expect, from the paired terms of the units of all folds."""
         place = np.argsort(np.concatenate([np.unique(units) for units in self._units]), kind="stable")
-        return forecast(np.concatenate(parts)[place], np.bincount(self.units).astype(np.float64))
+        return forecast(np.concatenate(parts)[place], np.bincount(self.units).astype(np.float64), self._largest)
 
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""

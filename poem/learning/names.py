@@ -11,4 +11,6 @@ LEARNERS = {
     "dr": "DR-CRM",
     "ix": "IX",
     "ls": "LS",
+    "trees": "boosted trees",
+    "leaves": "DR-CRM",
 }

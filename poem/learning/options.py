@@ -16,9 +16,10 @@ class Selection:
     ----------
     validation : "auto", int, float, BanditLog or None
         The rows that are held out. With a certificate, they certify: ``"auto"`` is up to half of the units, the latest;
-        else a share of the units, or a log of its own. Candidates then compete in folds of the rest: five, or the
-        number given. Without a certificate, candidates are judged on them: ``"auto"`` is five folds for ``learners``
-        and, as in the paper, a quarter of the rows for a learner of your own.
+        else a share of the units, or a log of its own. Candidates then compete in folds of the rest: five (in
+        large logs, on samples of the rest), or the number given. Without a certificate, candidates are judged on them:
+        ``"auto"`` is five folds for ``learners`` (or samples), and, as in the paper, a quarter of the rows for a
+        learner of your own.
     select_by : "dr", "ips", "snips" or Estimator
         How candidates are judged. ``"dr"``, the default for ``learners``, chooses one for a certificate. Any other
         takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.

@@ -1,7 +1,7 @@
 """Which rows a fit learns from, which certify, and what the certificate takes for granted."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,15 +36,16 @@ class Plan:
     order: Order = "given"
     unordered: bool = False
 
-    def cut(self, candidate: Candidate, alpha: float) -> tuple[BanditLog, BanditLog]:
-        """Return the rows to learn the candidate from again, and those that certify it."""
+    def cut(self, candidate: Candidate, alpha: float) -> "Plan":
+        """Return the plan that remains: what certifies the candidate is settled, and all else can be learnt from."""
         if self.reserve is None:
-            return self.first, self.rest[0]
+            return self
         assert candidate.forecast is not None
         wanted = SLACK * candidate.forecast.units_needed(alpha)
         least = min(max(LEAST_KEPT, int(LEAST_SHARE * self.reserve.units)), self.most)
         kept = self.most if self.fixed else int(np.clip(wanted, least, self.most))
-        return self.reserve.cut(kept)
+        learnt, fresh = self.reserve.cut(kept)
+        return replace(self, first=learnt, rest=(fresh,), reserve=None, most=kept, fixed=True)
 
 
 def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) -> Plan:

@@ -14,7 +14,7 @@ from poem.optimizers import LBFGS, Optimizer
 MULTIPLIERS = tuple(10.0**power for power in range(-6, 1))  # the paper's c
 
 Lam = float | Sequence[float] | Literal["auto"]
-Start = Literal["zero", "direct", "logging", "tilted", "given"]
+Start = Literal["zero", "direct", "logging", "tilted", "given", "trees", "leaves"]
 
 FROM = {
     "zero": "",
@@ -22,8 +22,11 @@ FROM = {
     "logging": ", from the logging policy",
     "tilted": ", from the tilted logging policy",
     "given": ", from the start",
+    "trees": ", from trees",
+    "leaves": " on leaves",
 }
-SCALED = ("direct", "logging", "tilted")
+SCALED = ("direct", "logging", "tilted", "trees", "leaves")
+GROWN = ("trees", "leaves")
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,14 @@ class Learner:
     name : str
     estimator : Objective or None
         The risk to minimise; None takes the start as it is.
-    start : "zero", "direct", "logging", "tilted" or "given"
+    start : "zero", "direct", "logging", "tilted", "trees", "leaves" or "given"
         w = 0; the loss model's own policy, which prefers what has a low loss; the imitated logging policy; the
         logging policy tilted towards low losses, h ∝ g·exp(sharpness·preference), which hardly chooses what g never
-        chooses; or what :func:`poem.fit` was given as ``start``.
+        chooses; or what :func:`poem.fit` was given as ``start``. "trees" is the policy of a loss model with trees,
+        and "leaves" the same with the trees' leaves as features: these trees are grown on one half of the units, and
+        the objective is computed on the other one.
     sharpness : tuple of float
-        How certain the start is: the standard deviations that the scores of "direct" and "tilted" are scaled to, or
+        How certain the start is: the standard deviations that the scores of a loss model are scaled to, or
         what the weights of "logging" are multiplied by.
     lam : "auto", float or sequence of float
         λ of the variance penalty; ``"auto"`` is c·λ* for each c of ``multipliers``.
@@ -121,7 +126,7 @@ class Recipe:
     def needs_model(self) -> bool:
         """Whether it rests on a loss model."""
         learner = self.learner
-        return learner.start in ("direct", "tilted") or (
+        return learner.start in ("direct", "tilted", *GROWN) or (
             learner.estimator is not None and learner.estimator.needs_model
         )
 
@@ -159,33 +164,39 @@ LOGGING = Learner("logging policy", None, "logging", sharpness=(1.0,))
 GIVEN = Learner("start", None, "given")
 QUICK = LBFGS(max_iterations=100)
 PULLS = (6e-5, 6e-4)
+DR = Learner(
+    LEARNERS["dr"],
+    DoublyRobust("auto"),
+    "direct",
+    sharpness=(8.0, 16.0),
+    multipliers=(1e-2,),
+    pull=PULLS,
+    optimizer=QUICK,
+)
 
 NAMED = {
     "ips": Learner(LEARNERS["ips"], IPS(), lam=0.0),
     "poem": Learner(LEARNERS["poem"], IPS()),
     "norm-poem": Learner(LEARNERS["norm-poem"], SNIPS()),
     "direct": Learner(LEARNERS["direct"], None, "direct", sharpness=(2.0, 4.0, 8.0, 16.0, 32.0)),
-    "dr": Learner(
-        LEARNERS["dr"],
-        DoublyRobust("auto"),
-        "direct",
-        sharpness=(8.0, 16.0),
-        multipliers=(1e-2,),
-        pull=PULLS,
-        optimizer=QUICK,
-    ),
+    "dr": DR,
     "ix": Learner(LEARNERS["ix"], ImplicitExploration(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     "ls": Learner(LEARNERS["ls"], LogSmoothing(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
+    "trees": Learner(LEARNERS["trees"], None, "trees", sharpness=(2.0, 4.0, 8.0, 16.0, 32.0)),
+    "leaves": replace(DR, name=LEARNERS["leaves"], start="leaves"),
 }
 
 AUTO = (
     NAMED["direct"],
-    NAMED["dr"],
+    DR,
     Learner(LEARNERS["poem"], IPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner(LEARNERS["norm-poem"], SNIPS(), "direct", multipliers=(1e-2,), pull=PULLS, optimizer=QUICK),
     Learner("logging policy, sharpened", None, "logging", sharpness=(2.0, 4.0, 8.0)),
     Learner("logging policy, tilted", None, "tilted", sharpness=(0.5, 1.0, 2.0, 4.0)),
 )
+
+# For logs whose losses trees predict better than lines do.
+BOOSTED = (NAMED["trees"], NAMED["leaves"])
 
 # For logs with regions in which some outputs are never chosen: not to be led there, it begins near the log.
 CAUTIOUS = tuple(

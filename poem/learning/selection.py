@@ -148,8 +148,9 @@ class Table(Sequence[Candidate]):
 
     def grid(self) -> Grid:
         """Return the candidates as a table of text."""
+        rows = ("held-out rows",) if self._in_rungs else ()
         bound = () if self._confidence is None else ("likely gain", "units to certify")
-        head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *bound)
+        head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *rows, *bound)
         return Grid((*head, "seconds", "problems"), [self._cells(candidate) for candidate in self], left=2)
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
@@ -166,6 +167,7 @@ class Table(Sequence[Candidate]):
             "validation": None if validation is None else validation.value,
             "validation_low": low,
             "validation_high": high,
+            "validation_rows": None if validation is None else validation.n,
             "validation_weight": None if validation is None else validation.mean_weight,
             "gain": None if gain is None else -gain.value,
             "gain_likely": likely,
@@ -185,10 +187,16 @@ class Table(Sequence[Candidate]):
             f"{candidate.mean_weight:.3f}",
             f"{candidate.clipped_share:.1%}",
             "" if candidate.validation is None else str(candidate.validation),
+            *((f"{_judged_on(candidate):,}",) if self._in_rungs else ()),
             *(() if self._confidence is None else map(_shown, self._prospects(candidate))),
             f"{candidate.seconds:.2f}",
             ", ".join(candidate.problems),
         )
+
+    @property
+    def _in_rungs(self) -> bool:
+        """Whether some candidates were dropped early, on fewer rows than others were judged on."""
+        return len({_judged_on(candidate) for candidate in self}) > 1
 
     def _prospects(self, candidate: Candidate) -> tuple[float | None, float | None]:
         """Return the likely gain, and how many units a certificate may take."""
@@ -196,6 +204,10 @@ class Table(Sequence[Candidate]):
         if self._confidence is None or gain is None or forecast is None:
             return None, None
         return -gain.likely, forecast.units_needed(1.0 - self._confidence)
+
+
+def _judged_on(candidate: Candidate) -> int:
+    return 0 if candidate.validation is None else candidate.validation.n
 
 
 def _shown(gain: float | None) -> str:
@@ -249,19 +261,30 @@ def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units:
     Of those that can expect a certificate, the lowest likely bound wins. If none can, it is the one that comes nearest.
     All of this may be wrong: the certificate does not rest on it.
     """
+    best = next(iter(ordered_for_certificate(candidates, alpha, units)), None)
+    return best if best is not None and _growth(best) > 0.0 else None
+
+
+def ordered_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> list[Candidate]:
+    """Return the candidates that may be certified, the one to choose first."""
     distrusted = {AVOIDS, OVERFITS}
     usable = [one for one in candidates if units and one.forecast is not None and not distrusted & set(one.problems)]
     ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
-    if ready:
-        return min([one for one in ready if not one.problems] or ready, key=rank)
-    nearest = max(usable, key=_growth, default=None)
-    return nearest if nearest is not None and _growth(nearest) > 0.0 else None
+    healthy = [one for one in ready if not one.problems]
+    marked = [one for one in ready if one.problems]
+    others = [one for one in usable if all(one is not other for other in ready)]
+    return sorted(healthy, key=rank) + sorted(marked, key=rank) + sorted(others, key=_growth, reverse=True)
 
 
 def choose_likely(candidates: Sequence[Candidate]) -> Candidate:
     """Return the candidate with the lowest likely bound, a healthy one if there is any."""
-    healthy = [one for one in candidates if not one.problems and np.isfinite(rank(one))]
-    return min(healthy, key=rank) if healthy else choose(candidates)
+    ordered = ordered_by_likely(candidates)
+    return ordered[0] if ordered else choose(candidates)
+
+
+def ordered_by_likely(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the healthy candidates whose bound is known, the lowest first."""
+    return sorted((one for one in candidates if not one.problems and np.isfinite(rank(one))), key=rank)
 
 
 def _growth(candidate: Candidate) -> float:

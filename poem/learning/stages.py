@@ -6,15 +6,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from poem.arrays import FloatArray
-from poem.certificates import Certificate, known_logger
+from poem.certificates import known_logger
 from poem.compute import Threads, count_threads
-from poem.data import BanditLog
+from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.estimators import Estimator, Objective
 from poem.evaluation import Calibration, LossBounds, calibrate, check_learnable, check_varied
 from poem.learning.arguments import (
-    Split,
     asked_for,
     check_asked,
     check_features,
@@ -24,21 +25,25 @@ from poem.learning.arguments import (
     splits_of,
     weights_of,
 )
-from poem.learning.certification import certificate_of
 from poem.learning.checkpoint import Checkpoint, fingerprint
 from poem.learning.contest import Contest
+from poem.learning.ending import AnyPolicy, End
 from poem.learning.held_out import Jury
 from poem.learning.options import Selection
 from poem.learning.plan import Plan, plan_of
-from poem.learning.portfolio import CAUTIOUS, LOGGING, Lam, Learner, Recipe
-from poem.learning.result import Fit, Origin
-from poem.learning.selection import Candidate, Table, choose, choose_for_certificate, choose_likely, rank
+from poem.learning.portfolio import BOOSTED, CAUTIOUS, LOGGING, Lam, Learner, Recipe
+from poem.learning.result import Fit
+from poem.learning.rungs import Rung, finalists, latest, rungs_of
+from poem.learning.selection import (
+    Candidate,
+    Table,
+    ordered_by_likely,
+    ordered_for_certificate,
+)
 from poem.learning.training import Training
 from poem.optimizers import Optimizer
 from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
 from poem.progress import Progress
-
-AnyPolicy = Policy | FlooredPolicy
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,13 @@ class Wish:
 
 
 class Stages:
-    """One fit: ``__init__`` checks and plans; what later stages find is computed when it is first asked for."""
+    """One fit: ``__init__`` checks and plans; what later stages find is computed when it is first asked for.
 
-    def __init__(self, wish: Wish) -> None:
-        self.wish, self.log, self.choice = wish, wish.log, wish.selection
+    A ``plan`` comes from earlier stages that have kept ``done`` candidates.
+    """
+
+    def __init__(self, wish: Wish, plan: Plan | None = None, done: int = 0) -> None:
+        self.wish, self.log, self.choice, self.done = wish, wish.log, wish.selection, done
         self._check()
         learners, self.rule, own = asked_for(
             wish.learners,
@@ -82,17 +90,15 @@ class Stages:
         self.certifies = self.doubly_robust and wish.certify
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
         self._check_start()
-        self.plan: Plan = plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
-        self.splits: list[Split] = splits_of(
-            self.plan.first, self.plan.validation, wish.seed, by_unit=self.certifies or not own
-        )
-        self.held_out = [split.held for split in self.splits if split.held is not None]
+        self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
+        self.rungs: list[Rung] = self._rungs(by_unit=self.certifies or not own)
+        self.held_out = [split.held for split in self.rungs[0].splits if split.held is not None]
         self.calibration: Calibration = self._calibrated(learners)
         self.judge: Estimator = judge_of(self.rule, self.calibration.clips)
         self.recipes: list[Recipe] = self._recipes(learners)
         validation = self.choice.validation
         self.again = not self.certifies and (
-            len(self.splits) > 1 or (self.doubly_robust and isinstance(validation, str | float))
+            len(self.rungs[0].splits) > 1 or (self.doubly_robust and isinstance(validation, str | float))
         )
         self.threads = Threads(count_threads(wish.n_jobs))
 
@@ -132,10 +138,17 @@ class Stages:
                 "certify=False."
             )
 
+    def _rungs(self, by_unit: bool) -> list[Rung]:
+        """Return what candidates compete on: more and more rows, or splits of all of them at once."""
+        first, validation, seed = self.plan.first, self.plan.validation, self.wish.seed
+        found = rungs_of(first, seed) if self.doubly_robust and isinstance(validation, str) else []
+        return found or [Rung(first, tuple(splits_of(first, validation, seed, by_unit=by_unit)))]
+
     def _calibrated(self, learners: Sequence[Learner]) -> Calibration:
         """Folds share the calibration of all that is learnt from; a single part has its own, as in the paper."""
-        plan, splits = self.plan, self.splits
-        source, *others = (plan.first,) if len(splits) > 1 else (splits[0].train, *self.held_out)
+        plan, splits = self.plan, self.rungs[0].splits
+        shared = len(splits) > 1 or len(self.rungs) > 1
+        source, *others = (plan.first,) if shared else (splits[0].train, *self.held_out)
         if not self.certifies:
             check_varied(source)
         return calibrate(source, main_estimator(learners), self.wish.loss_bounds, *others, *plan.rest)
@@ -179,51 +192,75 @@ class Stages:
             "recipes": [repr(recipe) for recipe in self.recipes],
             "choice": repr(choice),  # what is learnt afterwards depends on it
         }
-        return Checkpoint(self.wish.checkpoint, fingerprint(self.digest, everything, (self.begin, self._logging)))
+        whole = Checkpoint(self.wish.checkpoint, fingerprint(self.digest, everything, (self.begin, self._logging)))
+        return whole.beginning_at(self.done)
 
     @cached_property
     def whole(self) -> Training:
-        """All rows that candidates compete on."""
+        """The rows that all candidates compete on."""
         logger, weights = self.wish.logging_policy, self._logging
         return Training(
-            self.plan.first,
+            self.rungs[0].log,
             self.log.structure,
             self.wish.fit_intercept,
-            self.calibration,
+            self._calibration(self.rungs[0]),
             given=self.begin,
             logging=weights,
-            known=None if logger is None or weights is None else known_logger(logger, weights),
+            known=None if logger is None else known_logger(logger, weights),
             seed=self.wish.seed,
             threads=self.threads,
         )
 
+    def _training(self, rung: Rung) -> Training:
+        """The rows of one rung."""
+        return self.whole.part(rung.log, True, self._calibration(rung))
+
+    def _calibration(self, rung: Rung) -> Calibration:
+        """λ* grows with the square root of the rows."""
+        if len(self.rungs) == 1:
+            return self.calibration
+        share = len(rung.log) / len(self.plan.first)
+        return replace(self.calibration, lam_star=self.calibration.lam_star * share**0.5)
+
+    def again_on(self, log: BanditLog) -> Training:
+        """Return rows to learn the chosen recipe from again."""
+        return self.whole.part(log if len(self.rungs) == 1 else with_seen_contexts(log), True, self.calibration)
+
     @property
     def work(self) -> int:
         """How many candidates are learnt, as far as it is known before."""
-        return len(self.recipes) * len(self.splits) + (self.again or self.certifies)
+        return sum(map(self.work_of, self.rungs)) + (self.again or self.certifies)
+
+    def work_of(self, rung: Rung) -> int:
+        """Return how many policies are learnt from the rows of a rung, at the most."""
+        return len(rung.splits) * min(len(self.recipes), rung.most + self.certifies)
 
     # ---- work -------------------------------------------------------------------------------
 
     def result(self, line: Progress) -> Fit:
         """Learn, judge, choose and certify."""
-        _ = self.kept  # another fit's folder is refused before any work; cautious learners follow from the log
-        self._add_cautious(line)
-        jury = Jury(self.judge, self.calibration, self.certifies) if self.held_out else None
-        contest = Contest(self.whole, self.splits, jury, self.recipes, self.record, self.kept, self.wish.seed)
-        end = _End(self, contest, contest.run(line), line)
+        _ = self.kept  # another fit's folder is refused before any work; further learners follow from the log
+        self._add_by_log(line)
+        contest, rounds = self._contests(line)
+        end = End(self, contest, rounds[-1], line)
+        wider = end.wider() if self.certifies else None
+        if wider is not None:
+            again = Stages(self.wish, wider, self.done + sum(map(self.work_of, self.rungs)))
+            line.total += again.work - 1
+            return again.result(line)
         chosen, certificate, policy, origin = end.certified() if self.certifies else end.learnt()
         confidence = self.choice.confidence if self.certifies else None
         logger = self.wish.logging_policy
         result = Fit(
             policy=policy,
             chosen=chosen,
-            table=Table(end.candidates, chosen, confidence),
+            table=Table(latest(self.recipes, rounds), chosen, confidence),
             calibration=self.calibration,
-            n_train=len(self.splits[0].train),
-            n_validation=sum(len(held) for held in self.held_out),
-            logged=None if jury is None else jury.logged(),
+            n_train=len(contest.splits[0].train),
+            n_validation=sum(len(split.held) for split in contest.splits if split.held is not None),
+            logged=None if contest.jury is None else contest.jury.logged(),
             n_rows=len(self.log),
-            folds=len(self.splits),
+            folds=len(contest.splits),
             confidence=confidence,
             certificate=certificate,
             origin=origin,
@@ -234,84 +271,43 @@ class Stages:
         )
         return replace(result, policy=result.recorded(lambda: self.digest))
 
-    def _add_cautious(self, line: Progress) -> None:
-        """Let cautious learners compete where the logging policy never chose some outputs."""
-        portfolio = isinstance(self.wish.learners, str) and self.wish.learners == "auto"
-        if self.certifies and portfolio and self.whole.lacks_support:
-            more = [recipe for learner in CAUTIOUS for recipe in learner.recipes()]
-            self.recipes = more + self.recipes
-            line.total += len(more) * len(self.splits)
+    def _add_by_log(self, line: Progress) -> None:
+        """Let learners with trees compete where these help, and cautious ones where some outputs were never chosen."""
+        if not (isinstance(self.wish.learners, str) and self.wish.learners == "auto" and self.doubly_robust):
+            return
+        trees = self.whole.strengths.boosting
+        learners: tuple[Learner, ...] = BOOSTED if trees is not None and trees.ahead else ()
+        learners += CAUTIOUS if self.certifies and self.whole.lacks_support else ()
+        more = [recipe for learner in learners for recipe in learner.recipes()]
+        before = self.work
+        self.recipes = more + self.recipes
+        line.total += self.work - before
 
+    def _contests(self, line: Progress) -> tuple[Contest, list[list[Candidate]]]:
+        """Let candidates compete, rung by rung; return the last contest, and the candidates of all of them."""
+        contest = self._contest(self.rungs[0], self.recipes, 0)
+        rounds, number = [contest.run(line)], self.work_of(self.rungs[0])
+        for rung in self.rungs[1:]:
+            recipes = self._going_on(rounds[-1], rung.most)
+            line.total += len(recipes) * len(rung.splits) - self.work_of(rung)
+            if recipes:
+                contest = self._contest(rung, recipes, number)
+                rounds.append(contest.run(line))
+            number += self.work_of(rung)
+        return contest, rounds
 
-Ending = tuple[Candidate, Certificate | None, AnyPolicy | None, Origin]
+    def _contest(self, rung: Rung, recipes: Sequence[Recipe], number: int) -> Contest:
+        """Return the contest of some recipes; the first of its policies has a number in the checkpoint."""
+        largest = None if rung.log is self.plan.first else float(np.bincount(self.plan.first.units()).max())
+        jury = Jury(self.judge, self.calibration, self.certifies, largest) if self.held_out else None
+        training, kept = self._training(rung), self.kept.beginning_at(number)
+        return Contest(training, rung.splits, jury, recipes, self.record, kept, self.wish.seed)
 
-
-@dataclass(frozen=True)
-class _End:
-    """From judged candidates to the policy that is returned."""
-
-    stages: Stages
-    contest: Contest
-    candidates: Sequence[Candidate]
-    line: Progress
-
-    def learnt(self) -> Ending:
-        """Choose without a certificate, and learn the chosen one from all rows."""
-        stages = self.stages
-        chosen = (
-            choose_likely(self.candidates) if stages.doubly_robust else choose(self.candidates, stages.choice.guard)
-        )
-        policy = self._again(stages.whole, chosen) if stages.again else chosen.policy
-        return chosen, None, policy, "learnt"
-
-    def certified(self) -> Ending:
-        """Certify the best candidate on rows that nothing has seen, and say what is returned."""
-        stages, choice = self.stages, self.stages.choice
-        chosen, certificate = self._certificate()
-        if certificate is None:
-            self.line.total -= 1  # nothing was worth learning again
-        elif stages.begin is not None:
-            conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
-            certificate = replace(certificate, conditions=conditions)
-        policy, origin = _to_return(certificate, stages.wish.logging_policy, choice.refit, choice.imitate)
-        if origin in ("refitted", "imitation"):
-            self.line.total += 1
-            final, earlier = chosen if origin == "refitted" else self.candidates[-1], policy
-            training = stages.whole.part(stages.log, True)
-            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, 1)
-        return chosen, certificate, policy, origin
-
-    def _certificate(self) -> tuple[Candidate, Certificate | None]:
-        """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
-        plan, confidence, candidates = self.stages.plan, self.stages.choice.confidence, self.candidates[:-1]
-        found = choose_for_certificate(candidates, 1.0 - confidence, plan.most)
-        if found is None or found.forecast is None:
-            return min(candidates, key=rank), None
-        rows, fresh = plan.cut(found, 1.0 - confidence)
-        training = self.stages.whole.part(rows, True)
-        policy = self._again(training, found)
-        return found, certificate_of(policy, training, fresh, found.forecast, confidence, plan)
-
-    def _again(
-        self, training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0
-    ) -> Policy:
-        """Follow a recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
-        stages = self.stages
-        place = stages.kept.beginning_at(len(stages.recipes) * len(stages.splits) + number)
-        alone = [Split(training.log, None, None)]
-        again = Contest(training, alone, None, [candidate.recipe], stages.record, place, stages.wish.seed)
-        (final,) = again.run(self.line)
-        if final.policy is None or set(final.problems) - set(candidate.problems):
-            return earlier or self.contest.first_policy(candidate, self.line)
-        return final.policy
-
-
-def _to_return(
-    certificate: Certificate | None, logging_policy: AnyPolicy | None, refit: bool, imitate: bool
-) -> tuple[AnyPolicy | None, Origin]:
-    """Return the policy that a fit ends with, as far as it is there, and what it is."""
-    if certificate is not None and certificate.certified:
-        return certificate.policy, "refitted" if refit else "certified"
-    if logging_policy is not None:
-        return logging_policy, "logging policy"
-    return None, "imitation" if imitate else "none"
+    def _going_on(self, candidates: Sequence[Candidate], most: int) -> list[Recipe]:
+        """Return the recipes that go on to the next rung; none if the choice is made."""
+        if self.certifies:
+            ordered = ordered_for_certificate(candidates[:-1], 1.0 - self.choice.confidence, self.plan.most)
+        else:
+            ordered = ordered_by_likely(candidates)
+        found = [one.recipe for one in finalists(ordered, most)]
+        return [*found, *(self.recipes[-1:] if self.certifies else [])] if len(found) > 1 else []

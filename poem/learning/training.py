@@ -7,20 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.certificates import LoggerModel, can_have_steps, logger_model
 from poem.compute import Threads
-from poem.data import BanditLog, Layout, folds_by_context, mean_square
+from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square, sample_of, with_seen_contexts
+from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
-from poem.learning.portfolio import Learner, Recipe
+from poem.learning.ground import PROBED_CONTEXTS, Ground, grown_ground, spread_of
+from poem.learning.portfolio import GROWN, Recipe
 from poem.models import (
     CautiousLosses,
     ContextLosses,
     LossModel,
     Strengths,
+    boosted,
     chosen_strengths,
     fit_for_estimates,
+    fit_without_trees,
     logistic_preference,
     losses_on,
 )
@@ -30,7 +34,9 @@ from poem.policies import Policy, Record, TraceRecord, policy_for
 from poem.structures import Available, Structure
 
 FOLDS = 2
-PROBED_CONTEXTS = 2000
+LEAFY_UNITS = 200_000  # that policies are learnt from on leaves
+LOGGER_UNITS = 60_000  # for a model of the logging policy
+SHOWN_UNITS = 20_000  # for the figures of a policy that is taken as it is
 
 OnStep = Callable[[int, float], None]
 
@@ -61,15 +67,15 @@ class Training:
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
 
-    def part(self, log: BanditLog, needs_model: bool) -> "Training":
-        """Return the same for a part of the rows; it takes over the strength of the loss model."""
+    def part(self, log: BanditLog, needs_model: bool, calibration: Calibration | None = None) -> "Training":
+        """Return the same for other rows; it takes over the strength of the loss model, and the calibration if none."""
         if log is self.log:
             return self
         return Training(
             log,
             self.structure,
             self.intercept,
-            self.calibration,
+            calibration or self.calibration,
             given=self._given,
             logging=self._logging,
             known=self._known,
@@ -100,20 +106,25 @@ class Training:
     @cached_property
     def model(self) -> LossModel:
         """The loss model of all rows that estimators rest on."""
-        return self._model(self.log)
+        return self._model(self.log, self.threads)
 
-    def _model(self, log: BanditLog) -> LossModel:
-        return fit_for_estimates(log, self.strengths, self.calibration.bounds, self.threads)
+    def _model(self, log: BanditLog, threads: Threads) -> LossModel:
+        return fit_for_estimates(log, self.strengths, self.calibration.bounds, threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
         """What models say of the contexts that they have not seen."""
-        model, fold = self.model, folds_by_context(self.log, FOLDS, self.seed)
-        if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
-            return losses_on(self.layout, (model,), np.zeros_like(fold), self.calibration.bounds, self.threads)
-        parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
-        models = [self._model(part) for part in parts]
+        models, fold = self.crossed
         return losses_on(self.layout, models, fold, self.calibration.bounds, self.threads)
+
+    @cached_property
+    def crossed(self) -> tuple[list[LossModel], IntArray]:
+        """Models of the rows of all folds but one, and the fold of each context."""
+        fold = folds_by_context(self.log, FOLDS, self.seed)
+        if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
+            return [self.model], np.zeros_like(fold)
+        parts = [with_seen_contexts(self.log.take(fold[self.log.context] != part)) for part in range(FOLDS)]
+        return self.threads.map(lambda part: self._model(part, Threads()), parts), fold
 
     @cached_property
     def imitated(self) -> FloatArray:
@@ -124,8 +135,11 @@ class Training:
     def logger(self) -> LoggerModel:
         """The policy that made the log, if it is known, or else what its propensities say."""
         if self._known is not None:
-            return self._known
-        return logger_model(self.log, self.structure, self.layout, self.seed, self.threads)
+            known = self._known
+            return known if known.weights.size else replace(known, weights=self.imitated)
+        some = sample_of(self.log, LOGGER_UNITS, self.seed)
+        layout = self.layout if some is self.log else Layout(some, self.structure, self.intercept)
+        return logger_model(some, self.structure, layout, self.seed, self.threads)
 
     @cached_property
     def cautious(self) -> ContextLosses:
@@ -147,17 +161,56 @@ class Training:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
         logistic = self.strengths.logistic
         if logistic is None:
-            weights = self.model.preference
+            weights = self._plain_model.preference
         else:
             weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
         weights = weights if self.intercept else weights[:-1]
-        some = self.layout.design.block(0, min(self.layout.design.n_contexts, PROBED_CONTEXTS))
-        if self.structure.lists_outputs:  # what is available does not matter to what was logged at all
-            some = some.contexts
-        scores = some.scores(some.widen(weights), weights.shape[1])
-        known = self.structure.logged_columns(self.log.y)
-        spread = float(np.std(scores if some.borders is not None else scores[:, known]))
-        return weights / spread if spread > 0.0 else weights
+        return weights / (spread_of(self.layout, weights, self.log, self.structure) or 1.0)
+
+    @property
+    def _plain_model(self) -> LossModel:
+        """The best loss model without trees."""
+        if self.model.forest is None:
+            return self.model
+        return fit_without_trees(self.log, self.strengths, self.calibration.bounds, self.threads)
+
+    # ---- what policies with trees are learnt on ---------------------------------------------
+
+    @cached_property
+    def with_trees(self) -> Ground:
+        """Rows, with what the trees of a model say of them: nothing is learnt from these, so a sample is enough."""
+        model = self.model if self.model.forest is not None else self._boosted(self.log)
+        return self._grown(sample_of(self.log, SHOWN_UNITS, self.seed), model, False)
+
+    @cached_property
+    def with_leaves(self) -> Ground:
+        """One half of the rows, with the leaves of trees that were grown on the other one."""
+        models, fold = self.crossed
+        by_context = self.log.group is None
+        rows = fold[self.log.context] == 0 if by_context else folds_of(self.log, FOLDS, self.seed) == 0
+        known = by_context and models[0].forest is not None
+        model = models[0] if known else self._boosted(self.log.take(~rows))
+        return self._grown(sample_of(self.log.take(rows), LEAFY_UNITS, self.seed), model, True)
+
+    def _grown(self, log: BanditLog, model: LossModel, leaves: bool) -> Ground:
+        kind = (log, self.structure, self.intercept, model, self.calibration, self.threads)
+        return grown_ground(*kind, leaves=leaves)
+
+    def _boosted(self, log: BanditLog) -> LossModel:
+        how = self.strengths.boosting
+        if how is None:
+            raise InputError(
+                "no trees can be learnt from this log, or they do not help at all. Leave the learners 'trees' and "
+                "'leaves' out."
+            )
+        return boosted(log, how, self.calibration.bounds, self.threads)
+
+    def ground(self, recipe: Recipe) -> Ground:
+        """Return what the objective of a recipe is computed on."""
+        start = recipe.learner.start
+        if start in GROWN:
+            return self.with_trees if start == "trees" else self.with_leaves
+        return Ground(self.layout, self.loss, self.scale)
 
     @cached_property
     def scale(self) -> float:
@@ -176,11 +229,14 @@ class Training:
         for recipe in recipes:
             self.start_of(recipe)
             if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
-                _ = self._losses_for(recipe.learner).predicted
+                _ = self._losses_for(recipe).predicted
 
     def start_of(self, recipe: Recipe) -> FloatArray | None:
         """Return the weights that a recipe begins with; None is 0."""
         kind = recipe.learner.start
+        if kind in GROWN:
+            weights = self.ground(recipe).start
+            return None if weights is None else recipe.sharpness * weights
         if kind == "direct":
             return recipe.sharpness * self.direct
         if kind == "logging":
@@ -213,31 +269,34 @@ class Training:
             n_train=len(self.log),
             settings=record.settings | recipe.settings(),
         )
-        return policy_for(self.log, trace.weights, self.intercept, made)
+        return policy_for(self.log, trace.weights, self.intercept, made, self.ground(recipe).forest)
 
     def _risk(self, recipe: Recipe, start: FloatArray | None, threads: Threads) -> Risk:
-        learner = recipe.learner
-        estimator = self._ready(learner.estimator or IPS())
+        learner, ground = recipe.learner, self.ground(recipe)
+        estimator = self._ready(learner.estimator or IPS(), ground)
         return Risk(
-            self.layout,
-            self.loss,
+            ground.layout,
+            ground.loss,
             estimator,
             lam=recipe.lam_for(self.calibration.lam_star),
-            l2=learner.l2 + recipe.pull * self.scale,
-            losses=self._losses_for(learner) if estimator.needs_model else None,
+            l2=learner.l2 + recipe.pull * ground.scale,
+            losses=self._losses_for(recipe) if estimator.needs_model else None,
             centre=start,
             threads=threads,
         )
 
-    def _losses_for(self, learner: Learner) -> ContextLosses:
-        return self.cautious if learner.cautious else self.losses
+    def _losses_for(self, recipe: Recipe) -> ContextLosses:
+        own = self.ground(recipe).losses
+        if own is not None:
+            return own
+        return self.cautious if recipe.learner.cautious else self.losses
 
-    def _ready(self, estimator: Objective) -> Objective:
+    def _ready(self, estimator: Objective, ground: Ground) -> Objective:
         """Return an estimator with the calibrated clip, or with what else it leaves to the data set from these rows."""
         if isinstance(estimator, Weighted):
             return self.calibration.clips.set_in(estimator)
-        layout = self.layout
-        return estimator.tuned(Rows(np.zeros(len(layout)), self.loss, layout.log_propensity))
+        layout = ground.layout
+        return estimator.tuned(Rows(np.zeros(len(layout)), ground.loss, layout.log_propensity))
 
     def _as_it_is(self, risk: Risk, start: FloatArray | None) -> Trace:
         weights = np.zeros(risk.shape) if start is None else start

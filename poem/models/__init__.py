@@ -1,11 +1,13 @@
 """Models of the loss: what an output would have cost that was not chosen."""
 
-from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
+from poem.models.boosting import Boosting, boosted
+from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, fit_without_trees
 from poem.models.cross_fitted import CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
 from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
 from poem.models.logistic import logistic_preference
 
 __all__ = [
+    "Boosting",
     "CautiousLosses",
     "ContextLosses",
     "CrossFitted",
@@ -13,10 +15,12 @@ __all__ = [
     "LossModel",
     "Model",
     "Strengths",
+    "boosted",
     "chosen_strengths",
     "cross_fit",
     "enumerate_regressor",
     "fit_for_estimates",
+    "fit_without_trees",
     "logistic_preference",
     "losses_on",
 ]

@@ -6,14 +6,15 @@ sum over outputs is ever taken. Of classes, the same holds for the chance that t
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, IntArray, frozen
-from poem.compute import Design, Threads, ragged_places
+from poem.compute import Design, Forest, Threads, ragged_places
 from poem.data import Layout, Piece, Shard
 from poem.structures import MultiClass
 
@@ -22,17 +23,20 @@ from poem.structures import MultiClass
 class LossModel:
     """A fitted model: weights (d + 1, k + 1), and the loss that it starts from.
 
-    Of a hidden ``truth``, the weights are those of the right class, and the last column those of "none".
+    Of a hidden ``truth``, the weights are those of the right class, and the last column those of "none". A ``forest``
+    adds to what the weights say.
     """
 
     weights: FloatArray
     centre: float
     truth: bool = False
+    forest: Forest | None = None
 
     @property
     def name(self) -> str:
         """What the model is called."""
-        return "hidden truth" if self.truth else "linear"
+        plain = "hidden truth" if self.truth else "linear"
+        return plain if self.forest is None else f"boosted {plain}" if self.truth else "boosted"
 
     @property
     def preference(self) -> FloatArray:
@@ -57,7 +61,7 @@ class ContextLosses:
         Keep the losses if they are few: worth it where they are asked for more than once.
     """
 
-    linear: ClassVar[bool] = True  # scores are a product with weights, and nothing more
+    linear: bool = True  # scores are a product with weights, and nothing more
 
     def __init__(
         self,
@@ -72,10 +76,14 @@ class ContextLosses:
         self.layout, self.fold, self._threads = layout, fold, threads or Threads()
         self._columns = layout.structure.n_scores + 1
         self._truth = models[0].truth
-        self._weights = np.hstack([model.weights for model in models]) / (1.0 if self._truth else high - low)
+        self._span = 1.0 if self._truth else high - low
+        self._weights = np.hstack([model.weights for model in models]) / self._span
         self._offsets = np.array([(model.centre - high) / (high - low) for model in models])
+        self._forests = [model.forest for model in models]
+        self.linear = self.linear and not any(self._forests)
         self._kept: FloatArray | None = None
-        if keep and layout.keeps_scores:  # weights are not needed any more
+        # Trees take longer than a product: what they say is kept even where it is much.
+        if keep and (layout.keeps_scores or any(self._forests)):  # weights are not needed any more
             self._kept = frozen(np.concatenate([self._of_shard(shard) for shard in layout.shards]))
             self.__dict__.pop("_wide", None)
             self.__dict__.pop("_wides", None)
@@ -100,6 +108,14 @@ class ContextLosses:
             return self._kept[np.searchsorted(self.layout.contexts, contexts)]
         design = self.layout.batch_design
         return self._own(design.batch_scores(self._batch_wide, self._weights.shape[1], contexts), contexts)
+
+    def on(self, layout: Layout) -> "ContextLosses":
+        """Return the same losses for the same rows laid out with more features."""
+        moved = copy(self)
+        moved.layout, moved.linear = layout, False
+        if self._kept is None:
+            moved._kept = frozen(np.concatenate([self._of_shard(shard) for shard in self.layout.shards]))
+        return moved
 
     @cached_property
     def predicted(self) -> FloatArray:
@@ -128,12 +144,19 @@ class ContextLosses:
         fold = self.fold[contexts]
         by_model = scores.reshape(len(scores), len(self._offsets), self._columns)
         own = by_model[:, 0].copy() if len(self._offsets) == 1 else by_model[np.arange(len(scores)), fold]
+        self._add_trees(own, contexts, fold)
         if self._truth:  # a wrong class has the highest loss, which is 0 here, and the right one −1
             own = -MultiClass(self._columns).marginals(own)
             own[:, -1] = 0.0
         else:
             own[:, -1] += self._offsets[fold]
         return own
+
+    def _add_trees(self, own: FloatArray, contexts: IntArray, fold: IntArray) -> None:
+        """Add what the trees of each context's own model say."""
+        for model, forest in enumerate(self._forests):
+            if forest is not None and len(here := np.flatnonzero(fold == model)):
+                own[here] += forest.scores(self.layout.X[contexts[here]]) / self._span
 
     def _prepare(self) -> None:
         """Make what threads share, before they ask for it."""
@@ -178,7 +201,7 @@ class OfferedLosses(ContextLosses):
     The constant that a model adds for the context alone is part of each candidate's loss.
     """
 
-    linear: ClassVar[bool] = False
+    linear = False
 
     def of_contexts(self, contexts: IntArray) -> FloatArray:
         if self._kept is not None:
@@ -273,7 +296,7 @@ class CautiousLosses(ContextLosses):
         Which outputs have support in each context of the log.
     """
 
-    linear: ClassVar[bool] = False
+    linear = False
 
     def __init__(self, losses: ContextLosses, supported: BoolArray) -> None:
         self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
@@ -303,7 +326,7 @@ class ListedLosses(ContextLosses):
     threads : Threads
     """
 
-    linear: ClassVar[bool] = False
+    linear = False
 
     def __init__(self, layout: Layout, table: FloatArray, bounds: tuple[float, float], threads: Threads) -> None:
         self.layout, self._threads = layout, threads

@@ -3,22 +3,16 @@
 import numpy as np
 
 from poem.arrays import BoolArray
-from poem.data import BanditLog
+from poem.data import BanditLog, sample_of
 
 HELD_OUT = 0.2
 FEW_SCORES = 50_000  # units × scores up to which each fifth is held out in turn
 MANY_UNITS = 100_000  # of which models are told apart, at most: strengths do not grow with the log
 
 
-def some_units(log: BanditLog, seed: int) -> BanditLog:
+def some_units(log: BanditLog, seed: int, most: int | None = None) -> BanditLog:
     """Return the rows of so many units, drawn at random, as it takes to choose a model."""
-    units = log.units()
-    count = int(units.max()) + 1
-    if count <= MANY_UNITS:
-        return log
-    chosen = np.zeros(count, dtype=bool)
-    chosen[np.random.default_rng([seed, 6]).permutation(count)[:MANY_UNITS]] = True
-    return log.take(chosen[units])
+    return sample_of(log, most or MANY_UNITS, seed)
 
 
 def held_out(log: BanditLog, seed: int) -> list[BoolArray]:

@@ -31,7 +31,7 @@ class HiddenTruth(BoundedLoss):
         # One class is right whether or not it is available.
         self.layout = Layout(log.with_all_available(), MultiClass(len(log.labels) + 1), True)
         self.shape = (self.layout.design.n_weights, len(log.labels) + 1)
-        self._unknown = np.setdiff1d(np.arange(len(log.labels) + 1), log.y)
+        self.unknown = np.setdiff1d(np.arange(len(log.labels) + 1), log.y)
 
     @property
     def loss(self) -> FloatArray:
@@ -55,7 +55,7 @@ class HiddenTruth(BoundedLoss):
             layout.backward(shard, scores, frozen(coef), gradient, self.threads)
             total += sum(entropies)
         # "None" has a constant alone, and so has what was never logged: they are no places to learn about contexts.
-        gradient[:-1, self._unknown] = 0.0
+        gradient[:-1, self.unknown] = 0.0
         return total, gradient
 
 

@@ -1,19 +1,24 @@
 """Risk = structure × estimator (× loss model) + λ·stderr + l2: the only place where they meet."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
-from poem.compute import RowGradient, Threads
+from poem.compute import RowGradient, SomeContexts, SummedGradient, Threads
 from poem.data import Layout, Piece, Shard
 from poem.errors import InputError
 from poem.estimators import MeanObjective, Objective, Point
 from poem.models import ContextLosses
+from poem.structures import Space
 
+# How many batches are prepared at a time, and the bytes that these take at most; one batch may take more.
+PREPARED, PREPARED_BYTES = 8, 1 << 22
 LARGEST_COEF = 1e15  # its square is still far from float32's largest number
+SMALLEST_SLOPE = 1e-25  # float32 weights do not feel less, and processors take ten times as long near 1e-38
 
 
 class Risk:
@@ -186,43 +191,47 @@ class Risk:
         """Where l2 pulls to, in the form that batches work on."""
         return None if self.centre is None else self.for_batches(self.centre)
 
-    def shuffled(self, order: IntArray) -> "ShuffledRows":
-        """Return all rows in some order, to take batches from."""
+    def batches(self, order: IntArray, size: int) -> Iterator["Batch"]:
+        """Yield all rows in some order, in batches of a size; with threads, the next ones are prepared meanwhile."""
         layout = self.layout
-        return ShuffledRows(
-            self,
-            layout.context[order],
-            frozen(layout.y[order]),
-            self.log_divisor[order],
-            self.loss[order],
-        )
+        context, y = frozen(layout.context[order]), frozen(layout.y[order])
+        log_divisor, loss = self.log_divisor[order], self.loss[order]
+        height = size * max(1, min(PREPARED, int(PREPARED_BYTES / (size * layout.context_bytes))))
+
+        def prepared(first: int) -> list[tuple[SomeContexts, Space]]:
+            return layout.batches(context[first : first + height], size)
+
+        starts = range(0, len(order), size)
+        found = chain.from_iterable(self.threads.ahead(prepared, range(0, len(order), height)))
+        for first, (some, space) in zip(starts, found, strict=True):
+            rows = slice(first, first + size)
+            yield Batch(self, some, space, y[rows], log_divisor[rows], loss[rows])
 
 
 @dataclass(frozen=True)
-class ShuffledRows:
-    """The rows of a risk in the order of one epoch."""
+class Batch:
+    """Some rows of a risk, in the order of an epoch."""
 
     risk: Risk
-    context: IntArray
+    some: SomeContexts
+    space: Space
     y: AnyArray
     log_divisor: FloatArray
     loss: FloatArray
 
-    def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, RowGradient]:
+    def __call__(self, wide: FloatArray, slopes: FloatArray) -> tuple[float, RowGradient | SummedGradient]:
         """Return the mean of the rows' losses under the weights, and the batch's mean gradient (without l2)."""
-        layout, estimator = self.risk.layout, self.risk.estimator
-        contexts, y, loss = self.context[rows], self.y[rows], self.loss[rows]
-        size, k = len(loss), layout.structure.n_scores
+        risk, some, space, y, loss = self.risk, self.some, self.space, self.y, self.loss
+        estimator, size, k = risk.estimator, len(loss), risk.layout.structure.n_scores
         starts = _one_row_each(size)
-        some, space = layout.batch(contexts)
         scores = some.scores(wide, k)
-        ratio = estimator.ratios(space.log_prob(scores, y, starts) - self.log_divisor[rows])
-        slopes = slopes * (self.risk.n_rows / size)
+        ratio = estimator.ratios(space.log_prob(scores, y, starts) - self.log_divisor)
+        slopes = slopes * (risk.n_rows / size)
         mean = float(ratio @ loss) / size
         base, more = None, None
-        if self.risk.losses is not None:
+        if risk.losses is not None:
             assert isinstance(estimator, MeanObjective)
-            values = self.risk.losses.of_contexts(contexts)
+            values = risk.losses.of_contexts(some.contexts)
             base = space.mean_under(scores, values)
             slope = _bounded(estimator.base_coefficients(ratio, loss, slopes, base))
             more = space.pull_back_mean(scores, values, slope)
@@ -230,6 +239,7 @@ class ShuffledRows:
         coef = _bounded(estimator.coefficients(ratio, loss, slopes, base))
         pulled = space.pull_back(scores, y, starts, frozen(coef))
         pulled = pulled if more is None else pulled + more
+        pulled *= np.abs(pulled) > SMALLEST_SLOPE
         return mean, some.transposed(pulled, k, wide.dtype.type)
 
 

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import FloatArray, IntArray
-from poem.compute import kernel
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.compute import RowGradient, SummedGradient, add_terms, inlined, kernel
 from poem.errors import InputError
-from poem.optimizers.base import Batches, OnStep, Optimizer, Problem, SparseRows, Trace, check_counts, start_of
+from poem.optimizers.base import OnStep, Optimizer, Problem, SparseRows, Trace, check_counts, start_of
+
+State = tuple[FloatArray, IntArray, FloatArray]  # sums of squares; batches whose l2 is in each row; where l2 pulls to
+Terms = tuple[IntArray, AnyArray, FloatArray, FloatArray]  # of a gradient whose rows are sums
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class AdaGrad(Optimizer):
         reason = "batch limit"
         while run.batches < self._limit(problem):
             run.begin_epoch()
-            stopped = run.epoch(problem.shuffled(rng.permutation(problem.n_rows)), self._limit(problem))
+            stopped = run.epoch(rng.permutation(problem.n_rows), self._limit(problem))
             if stopped:
                 reason = stopped
                 break
@@ -98,18 +101,18 @@ class _Run:
         value, self.slopes = self.problem.frozen_point(self.w)
         self.curve.append((time.perf_counter() - self.begin, value))
 
-    def epoch(self, rows: Batches, limit: int) -> str | None:
+    def epoch(self, order: IntArray, limit: int) -> str | None:
         """Process all rows once; return the reason to stop, or None."""
-        size = self.rules.batch_size
-        for first in range(0, self.problem.n_rows, size):
-            loss, gradient = rows.batch(self.w, slice(first, first + size), self.slopes)
+        for batch in self.problem.batches(order, self.rules.batch_size):
+            loss, gradient = batch(self.w, self.slopes)
             self.loss_total += loss
-            self._update(gradient)
             self.batches += 1
-            if self.batches % self.rules.check_every == 0:
+            checked = self.batches % self.rules.check_every == 0
+            squares = self._update(gradient, self.batches, checked)
+            if checked:
                 if self.on_step is not None:
                     self.on_step(self.batches, self.curve[-1][1])
-                stopped = self._check(float(np.linalg.norm(gradient.values)))
+                stopped = self._check(np.sqrt(squares))
                 if stopped:
                     return stopped
             if self.batches >= limit:
@@ -118,18 +121,19 @@ class _Run:
         self.epochs += 1
         return None
 
-    def _update(self, gradient: SparseRows) -> None:
-        rows, values = gradient.rows, gradient.values
-        if self.problem.l2:
-            _add_due_l2(self.w, self.centre, rows, values, self.problem.l2, self.shrunk_at, self.batches + 1)
-        _step(self.w, self.accumulator, rows, values, self.rules.step)
+    def _update(self, gradient: SparseRows, now: int, measured: bool) -> float:
+        """Step along a gradient, with the l2 of its rows that is due; return the sum of its squares if wanted."""
+        w, l2, step = self.w, self.problem.l2, self.rules.step
+        state = self.accumulator, self.shrunk_at, self.centre
+        if isinstance(gradient, SummedGradient):
+            terms = gradient.ends, gradient.which, gradient.factors, gradient.slopes
+            return _step_sums(w, state, gradient.rows, terms, l2, now, step, measured)
+        return _step(w, state, gradient.rows, gradient.values, l2, now, step, measured)
 
     def _settle_l2(self) -> None:
         """Apply the l2 steps that rows without a gradient have missed."""
         if self.problem.l2:
-            rows, values = np.arange(len(self.w)), np.zeros_like(self.w)
-            _add_due_l2(self.w, self.centre, rows, values, self.problem.l2, self.shrunk_at, self.batches)
-            _step(self.w, self.accumulator, rows, values, self.rules.step)
+            self._update(RowGradient(np.arange(len(self.w)), np.zeros_like(self.w)), self.batches, False)
 
     def _check(self, gradient_norm: float) -> str | None:
         """Compare the running loss with the best one; return the reason to stop, or None."""
@@ -167,37 +171,70 @@ class _Run:
         )
 
 
-@kernel
-def _add_due_l2(
-    w: FloatArray,
-    centre: FloatArray,
-    rows: IntArray,
-    gradient: FloatArray,
-    l2: float,
-    shrunk_at: IntArray,
-    now: int,
-) -> None:
-    """Add the l2 gradient of all batches since each row was last touched; other rows stay untouched.
+@inlined
+def _add_l2(gradient: FloatArray, own: FloatArray, centre: FloatArray, r: int, due: float) -> None:
+    """Add the l2 gradient that is due to that of a row of the weights; an empty ``centre`` is 0."""
+    for j in range(gradient.shape[0]):
+        off = own[j] - centre[r, j] if centre.shape[0] else own[j]
+        gradient[j] += due * off
 
-    An empty ``centre`` is 0.
+
+@inlined
+def _move(own: FloatArray, squares: FloatArray, gradient: FloatArray, eta: float) -> None:
+    """Update a row of the weights; add the squared gradient before the step."""
+    for j in range(gradient.shape[0]):
+        g = gradient[j]
+        total = squares[j] + g * g
+        squares[j] = total
+        own[j] -= eta * g / np.sqrt(total)
+
+
+@inlined
+def _squared(gradient: FloatArray) -> float:
+    """Return the sum of a row's squares."""
+    total = gradient.dtype.type(0.0)
+    for j in range(gradient.shape[0]):
+        total += gradient[j] * gradient[j]
+    return float(total)
+
+
+@kernel
+def _step(
+    w: FloatArray, state: State, rows: IntArray, gradient: FloatArray, l2: float, now: int, step: float, measured: bool
+) -> float:
+    """Update some rows of w along their gradient, and return the sum of its squares if it is to be measured.
+
+    The gradient gets the l2 of all batches since each row was last touched; other rows stay untouched.
     """
+    accumulator, shrunk_at, centre = state
+    kind, length = w.dtype.type, 0.0
     for i in range(rows.shape[0]):
         r = rows[i]
-        due = w.dtype.type(l2 * (now - shrunk_at[r]))
-        shrunk_at[r] = now
-        for j in range(gradient.shape[1]):
-            off = w[r, j] - centre[r, j] if centre.shape[0] else w[r, j]
-            gradient[i, j] += due * off
+        if l2:
+            _add_l2(gradient[i], w[r], centre, r, kind(l2 * (now - shrunk_at[r])))
+            shrunk_at[r] = now
+        _move(w[r], accumulator[r], gradient[i], kind(step))
+        length += _squared(gradient[i]) if measured else 0.0
+    return length
 
 
 @kernel
-def _step(w: FloatArray, accumulator: FloatArray, rows: IntArray, gradient: FloatArray, step: float) -> None:
-    """Update some rows of w in place; add the squared gradient before the step."""
-    eta = w.dtype.type(step)
+def _step_sums(
+    w: FloatArray, state: State, rows: IntArray, terms: Terms, l2: float, now: int, step: float, measured: bool
+) -> float:
+    """Do the same with a gradient whose rows are sums, each of which is used while it is in the cache."""
+    accumulator, shrunk_at, centre = state
+    ends, which, factors, slopes = terms
+    kind, length, first = w.dtype.type, 0.0, 0
+    total = np.empty(slopes.shape[1], dtype=slopes.dtype)
     for i in range(rows.shape[0]):
         r = rows[i]
-        for j in range(gradient.shape[1]):
-            g = gradient[i, j]
-            total = accumulator[r, j] + g * g
-            accumulator[r, j] = total
-            w[r, j] -= eta * g / np.sqrt(total)
+        total[:] = 0.0
+        add_terms(first, ends[i], which, factors, slopes, total)
+        first = ends[i]
+        if l2:
+            _add_l2(total, w[r], centre, r, kind(l2 * (now - shrunk_at[r])))
+            shrunk_at[r] = now
+        _move(w[r], accumulator[r], total, kind(step))
+        length += _squared(total) if measured else 0.0
+    return length

@@ -1,7 +1,7 @@
 """The interface between optimizers and problems. Nothing here knows about bandits."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,10 +24,10 @@ class SparseRows(Protocol):
     def values(self) -> FloatArray: ...
 
 
-class Batches(Protocol):
-    """The rows in the order of one epoch."""
+class Batch(Protocol):
+    """Some rows: the mean of their losses, and its gradient."""
 
-    def batch(self, wide: FloatArray, rows: slice, slopes: FloatArray) -> tuple[float, SparseRows]: ...
+    def __call__(self, wide: FloatArray, slopes: FloatArray) -> tuple[float, SparseRows]: ...
 
 
 class Smooth(Protocol):
@@ -54,7 +54,7 @@ class Problem(Smooth, Protocol):
     def for_batches(self, w: FloatArray) -> FloatArray: ...
     def from_batches(self, wide: FloatArray) -> FloatArray: ...
     def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]: ...
-    def shuffled(self, order: IntArray) -> Batches: ...
+    def batches(self, order: IntArray, size: int) -> Iterable[Batch]: ...
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability 
 class Judged:
     """A policy as a log sees it.
 
-    ``log_prob`` is that of each logged output. A poem ``policy`` also gives marginals, and so does a matrix of the
+    ``log_prob`` is that of each logged output. A linear ``policy`` also gives marginals, and so does a matrix of the
     ``probabilities`` of each class or label in each context, or a flat array of those of all candidates; without
     either, loss models cannot be used.
     """
@@ -73,9 +73,9 @@ def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
     """Return one policy in that form, be there a logged output that it would choose or not."""
     if policy is None:
         raise InputError(NO_POLICY.format(name=name))
-    if isinstance(policy, Policy):
+    if isinstance(policy, Policy) and policy.forest is None:
         return Judged(name, policy.log_prob_of(log), policy=policy)
-    if isinstance(policy, FlooredPolicy):
+    if isinstance(policy, Policy | FlooredPolicy):
         return Judged(name, policy.log_prob_of(log), probabilities=policy.marginals_of(log))
     if hasattr(policy, "predict_proba"):
         return _from_classifier(name, policy, log)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from poem.arrays import AnyArray
+from poem.compute import Forest
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError, PolicyFileError
 from poem.policies.floor import FlooredPolicy
-from poem.policies.policy import NEWER_VERSION, Policy
+from poem.policies.policy import FOREST_VERSION, Policy
 from poem.policies.record import Record
 from poem.structures import structure_from_data
 
@@ -43,9 +44,9 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         raise PolicyFileError(
             f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
         ) from error
-    if version > NEWER_VERSION:
+    if version > FOREST_VERSION:
         raise PolicyFileError(
-            f"{path!r} has format version {version}; this poem reads up to {NEWER_VERSION}. Upgrade poem."
+            f"{path!r} has format version {version}; this poem reads up to {FOREST_VERSION}. Upgrade poem."
         )
     try:
         weights, labels = tensors["weights"], tuple(about["labels"])
@@ -60,15 +61,16 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         action_names = None if about.get("action_names") is None else tuple(about["action_names"])
         recipe = None if about.get("action_features") is None else Features.from_data(about["action_features"])
         known = (names, record, features, action_names, recipe)
-        policy = Policy(structure, weights, about["intercept"], labels, *known)
+        policy = Policy(structure, weights, about["intercept"], labels, *known, Forest.from_arrays(tensors, "forest"))
         _check_rebuilt(policy)
-        return policy if about.get("floor") is None else _with_floor(policy, tensors["floor"], about["floor"])
+        return policy if about.get("floor") is None else _with_floor(policy, tensors, about["floor"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InputError, MismatchError) as error:
         raise PolicyFileError(f"{path!r} is a policy file with broken content: {error!r}. Save it again.") from error
 
 
-def _with_floor(policy: Policy, weights: AnyArray, about: dict[str, Any]) -> FlooredPolicy:
-    other = replace(policy, weights=weights, intercept=about["intercept"], record=Record())
+def _with_floor(policy: Policy, tensors: dict[str, AnyArray], about: dict[str, Any]) -> FlooredPolicy:
+    forest = Forest.from_arrays(tensors, "floor.forest")
+    other = replace(policy, weights=tensors["floor"], intercept=about["intercept"], record=Record(), forest=forest)
     _check_rebuilt(other)
     return policy.with_floor(about["share"], other)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
-from poem.compute import Threads, as_matrix, count_threads, design_of
+from poem.compute import Forest, Threads, as_matrix, count_threads, design_of
 from poem.data import BanditLog, Catalogue, Layout, Offers, offered_design
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
@@ -27,20 +27,21 @@ from poem.structures import (
     Structure,
 )
 
-# A floor, and a structure that came later, must not be overlooked by a poem that does not know of it.
-FILE_VERSION, FLOORED_VERSION, NEWER_VERSION = 1, 2, 3
+# A floor, trees, and a structure that came later must not be overlooked by a poem that does not know of it.
+FILE_VERSION, FLOORED_VERSION, NEWER_VERSION, FOREST_VERSION = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A stochastic linear policy h(y|x) ∝ exp(w·φ(x, y)).
+    """A stochastic policy h(y|x) ∝ exp(w·φ(x, y)), linear in the features or in what trees make of them.
 
     Attributes
     ----------
     structure : Structure
         What y is.
     weights : (d, k) or (d + 1, k) array
-        One row for each feature; the last one is the intercept if there is one.
+        One row for each feature; the last one is the intercept if there is one. With a forest, d counts the columns
+        that it adds as well.
     intercept : bool
     labels : tuple
         The classes, or the names of the label columns; of candidates, those with a feature of their own.
@@ -53,6 +54,8 @@ class Policy:
         The names of the features of actions, if these have features.
     action_features : Features, optional
         How raw columns of actions become their features.
+    forest : Forest, optional
+        Trees whose scores and leaves are further features.
     """
 
     structure: Structure
@@ -64,6 +67,7 @@ class Policy:
     features: Features | None = None
     action_names: tuple[str, ...] | None = None
     action_features: Features | None = None
+    forest: Forest | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", frozen(self.weights, np.float64))
@@ -71,6 +75,8 @@ class Policy:
             raise InputError("the weights of a policy must be finite; found NaN or infinity.")
         if not isinstance(self.record, Record):
             raise InputError(f"record must be a poem.Record; found {type(self.record).__name__}.")
+        if self.forest is not None and self.forest.width != len(self.weights) - int(self.intercept):
+            raise InputError(f"the forest makes {self.forest.width} features for weights of {self.weights.shape}.")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies of read-only arrays can be written to.
@@ -79,10 +85,11 @@ class Policy:
     @property
     def n_features(self) -> int:
         """The number of features that X must have."""
-        return len(self.weights) - int(self.intercept)
+        return len(self.weights) - int(self.intercept) if self.forest is None else self.forest.n_features
 
     def __repr__(self) -> str:
-        return f"Policy({self.structure}, {self.n_features} features, intercept={self.intercept})"
+        trees = "" if self.forest is None else f", {len(self.forest)} trees"
+        return f"Policy({self.structure}, {self.n_features} features{trees}, intercept={self.intercept})"
 
     # ---- decisions ------------------------------------------------------------------------
     # ``available`` and ``actions`` are those of :class:`poem.BanditLog`: what can be chosen in each context.
@@ -137,10 +144,17 @@ class Policy:
             )
         if self.structure.described:
             self._check_actions(log)
+        threads = Threads(count_threads(n_jobs))
+        if self.forest is not None:
+            log = log.with_contexts(self.forest.extended(log.X, threads))
         layout = Layout(log, self.structure, self.intercept)
         log_prob = np.empty(len(log))
-        log_prob[layout.order] = layout.log_prob(self.weights, Threads(count_threads(n_jobs)))
+        log_prob[layout.order] = layout.log_prob(self.weights, threads)
         return log_prob
+
+    def scores(self, X: Any, available: Any = None, actions: Any = None) -> FloatArray:
+        """Return w·φ of each label or class in each context, (m, k); of candidates, flat."""
+        return self._scored(X, available, actions).stack(lambda scores, *_: scores)
 
     def _check_actions(self, log: BanditLog) -> None:
         """Refuse a log whose actions are described by other features, even if there are as many."""
@@ -191,12 +205,15 @@ class Policy:
         A ``share`` of its decisions is the other's: no ratio to its propensities can then exceed 1/share times
         that to the other's, and its own log stays usable. ``log_prob`` is exact.
         """
-        uniform = replace(self, weights=np.zeros_like(self.weights), record=Record(made_by="with_floor"))
+        zeros = np.zeros((self.n_features + int(self.intercept), self.weights.shape[1]))
+        uniform = replace(self, weights=zeros, forest=None, record=Record(made_by="with_floor"))
         return FlooredPolicy(self, share, uniform if other is None else other)
 
     def _scored(self, X: Any, available: Any = None, actions: Any = None) -> Scored:
         """Return contexts and what is available in them, ready to be scored."""
         matrix = self._matrix(X)
+        if self.forest is not None:
+            matrix = self.forest.extended(matrix, Threads(count_threads(-1)))
         if available is None and actions is None:
             return Scored(self.structure, self.weights, self.labels, design_of(matrix, self.intercept))
         found, labels = self._offers(available, actions, matrix.shape[0])
@@ -256,12 +273,14 @@ class Policy:
         from safetensors.numpy import save
 
         tensors, about_floor = {"weights": np.array(self.weights)}, None
+        tensors |= {} if self.forest is None else self.forest.to_arrays("forest")
         if floor is not None:
             tensors["floor"] = np.array(floor.other.weights)
+            tensors |= {} if floor.other.forest is None else floor.other.forest.to_arrays("floor.forest")
             about_floor = {"share": float(floor.share), "intercept": floor.other.intercept}
         about = {
             "format": "poem.policy",
-            "version": self._file_version(floor is not None),
+            "version": self._file_version(None if floor is None else floor.other),
             "floor": about_floor,
             "structure": self.structure.to_data(),
             "intercept": self.intercept,
@@ -276,17 +295,21 @@ class Policy:
         content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
         return write_whole(Path(path), content)
 
-    def _file_version(self, floored: bool) -> int:
+    def _file_version(self, floor: "Policy | None") -> int:
+        if self.forest is not None or (floor is not None and floor.forest is not None):
+            return FOREST_VERSION
         if not self.structure.inferred:
             return NEWER_VERSION
-        return FLOORED_VERSION if floored else FILE_VERSION
+        return FILE_VERSION if floor is None else FLOORED_VERSION
 
 
-def policy_for(log: BanditLog, weights: FloatArray, intercept: bool, record: Record) -> Policy:
+def policy_for(
+    log: BanditLog, weights: FloatArray, intercept: bool, record: Record, forest: Forest | None = None
+) -> Policy:
     """Return a policy over the outputs and features of a log."""
     labels = log.structure.known_labels(log.labels)
     named = (log.feature_names, record, log.features, log.action_names, log.action_features)
-    return Policy(log.structure, weights, intercept, labels, *named)
+    return Policy(log.structure, weights, intercept, labels, *named, forest)
 
 
 def uniform_policy(log: BanditLog) -> Policy:

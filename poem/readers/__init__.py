@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from poem.readers.columns import INDEXES, Columns, Roles
     from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
+    from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
     from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
     from poem.readers.offered import Choices
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "INDEXES",
+    "OF_ACTIONS",
     "SUM_OFF",
     "Choices",
     "Columns",
@@ -32,10 +34,13 @@ __all__ = [
     "contexts_by_row",
     "convert_log",
     "distributions",
+    "empty_columns",
+    "feature_tables",
     "format_named",
     "labels_column",
     "log_of",
     "looks_like",
+    "note_on_gaps",
     "read_contexts",
     "read_log",
     "read_raw",
@@ -53,6 +58,7 @@ _MODULES = {
     "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
+    "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
     "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
     "offered": ("Choices",),

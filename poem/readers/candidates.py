@@ -75,6 +75,15 @@ def candidate_ids(raw: RawLog) -> tuple[IntArray, Column]:
     return counts, _split(raw, flat, counts)[1] if _are_structs(flat) else flat
 
 
+def candidate_columns(raw: RawLog) -> Table | None:
+    """Return the raw columns of all candidates, without their ids; None if they have no others."""
+    name = raw.roles.candidates
+    if name is None or not fields_of(raw):
+        return None
+    column = _lists(raw, name)
+    return _split(raw, flattened(column), lengths(column))[0]
+
+
 def is_described(raw: RawLog) -> bool:
     """Tell whether the candidates of a log have features."""
     return raw.actions.catalogue is not None or bool(action_columns(raw))

@@ -7,6 +7,7 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.data import BanditLog
 from poem.policies import Policy, without_floor
+from poem.report.effects import effects_of
 from poem.report.kinds import Kind, find_kinds
 from poem.report.segments import Segment, find_segments, moments_of, name_of
 from poem.report.sums import AnyPolicy, Outputs, expected_sums, of_policy, sums_by_column
@@ -73,7 +74,7 @@ def find_changes(policy: AnyPolicy, log: BanditLog, ratio: FloatArray, sign: flo
     outputs = _outputs(log, _shares(policy, log), None if other is None else _shares(other, log), ratio, sign)
     (mean, spread), kinds = moments_of(log), find_kinds(policy, log, ratio, other)
     plain = without_floor(policy)
-    pulls = _pulls_of_kinds(plain, mean, spread, kinds) if kinds else _pulls(plain, spread, _most_changed(outputs))
+    pulls = _pulls_of_kinds(plain, mean, spread, kinds) if kinds else _pulls(plain, log, spread, _most_changed(outputs))
     return Changes(
         tuple(sorted(outputs, key=lambda one: -one.change)),
         kinds,
@@ -141,13 +142,13 @@ def _most_changed(outputs: list[Change], each: int = 5) -> list[int]:
     return [int(i) for i in sorted(chosen, key=lambda i: -change[i])]
 
 
-def _pulls(policy: Policy, spread: FloatArray, outputs: list[int]) -> tuple[Pull, ...]:
+def _pulls(policy: Policy, log: BanditLog, spread: FloatArray, outputs: list[int]) -> tuple[Pull, ...]:
     if policy.structure.described:
         return ()  # actions have no weights of their own to show
-    weights = policy.weights[: len(spread)]
-    shared = weights.mean(axis=1) if policy.structure.shared_scores else 0.0
+    effects = effects_of(policy, log, spread)
+    shared = effects.mean(axis=1) if policy.structure.shared_scores else 0.0
     names = _names(policy, len(spread))
-    return tuple(_pull(str(policy.labels[i]), names, (weights[:, i] - shared) * spread) for i in outputs)
+    return tuple(_pull(str(policy.labels[i]), names, effects[:, i] - shared) for i in outputs)
 
 
 def _pulls_of_kinds(policy: Policy, mean: FloatArray, spread: FloatArray, kinds: tuple[Kind, ...]) -> tuple[Pull, ...]:

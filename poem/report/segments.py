@@ -9,6 +9,7 @@ from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.policies import Policy, without_floor
+from poem.report.effects import effects_of, influence_of
 from poem.report.sums import (
     LEAST_MOVE,
     LEAST_SHARE,
@@ -121,23 +122,20 @@ def moments_of(log: BanditLog) -> tuple[FloatArray, FloatArray]:
 
 def _cuts(policy: Policy, log: BanditLog, spread: FloatArray, columns: Columns) -> list[_Cut]:
     """Return the features to look at: those by which the policy tells contexts apart most."""
-    influence = spread * _influence(policy, log, columns)
+    influence = _influence(policy, log, spread, columns)
     best = np.lexsort((-spread, -influence))[:SEGMENTS_TRIED]
     found = (_cut(log, int(feature), name_of(policy, log, int(feature))) for feature in best if spread[feature] > 0.0)
     return [cut for cut in found if cut is not None]
 
 
-def _influence(policy: Policy, log: BanditLog, columns: Columns) -> FloatArray:
+def _influence(policy: Policy, log: BanditLog, spread: FloatArray, columns: Columns) -> FloatArray:
     """Return how far each feature of the context moves scores apart."""
-    weights = policy.weights[: log.n_features]
+    effects = effects_of(policy, log, spread)
     if policy.structure.described:
-        scale = np.ones(weights.shape[1])
+        scale = np.ones(effects.shape[1])
         scale[: len(columns.scale)] = columns.scale[: len(scale)]
-        return np.asarray(np.sqrt(np.einsum("jk,k->j", weights**2, scale**2)))
-    squares = np.einsum("jk,jk->j", weights, weights)
-    if log.structure.shared_scores:  # what all outputs share says nothing
-        squares = squares - len(log.labels) * weights.mean(axis=1) ** 2
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+        return influence_of(effects * scale, False)
+    return influence_of(effects, log.structure.shared_scores)
 
 
 def _cut(log: BanditLog, feature: int, name: str) -> _Cut | None:

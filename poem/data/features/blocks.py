@@ -14,7 +14,7 @@ from poem.files import Column
 
 FEW_ROWS = 1000  # by which a block of numbers is known to be full
 FULL = 0.9  # share of non-zeros above which zeros are kept, which saves looking for them
-STEP = 1 << 14  # rows that are joined at a time, so that they stay in the cache
+STEP = 1 << 14  # rows that are copied at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def side_by_side(columns: Sequence[Column], n: int) -> FloatArray:
     import pyarrow as pa
 
     numbers, begin = np.empty((n, len(columns))), 0
-    # A chunk of all columns at a time stays in the cache.
-    for batch in pa.Table.from_arrays(list(columns), [str(at) for at in range(len(columns))]).to_batches():
+    # A few rows of all columns at a time stay in the cache.
+    for batch in pa.Table.from_arrays(list(columns), [str(at) for at in range(len(columns))]).to_batches(STEP):
         end = begin + batch.num_rows
         for at, column in enumerate(batch.columns):
             numbers[begin:end, at] = column.to_numpy(zero_copy_only=False)

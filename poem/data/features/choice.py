@@ -1,10 +1,16 @@
 """Which kind of feature each raw column becomes."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
+from poem.data.features.base import Kind
 from poem.data.features.encoding import Encoding
-from poem.data.features.kinds import Bag, Hashed, Kind, Numeric, OneHot, Sparse, Text, Vector
-from poem.data.features.values import checked_numbers, positions_of
+from poem.data.features.gaps import count_missing, is_empty
+from poem.data.features.kinds import Bag, Hashed, OneHot, Sparse, Text
+from poem.data.features.numbers import Imputed, Missing, Numeric, Vector
+from poem.data.features.values import median, positions_of, usual, without_gaps
 from poem.errors import LogError
 from poem.files import (
     Column,
@@ -14,6 +20,7 @@ from poem.files import (
     coded_strings,
     column_of,
     flattened,
+    floats,
     is_category,
     is_list,
     is_number,
@@ -23,6 +30,7 @@ from poem.files import (
 
 MANY_CATEGORIES = 1000  # above which a column of strings is hashed
 WORDS = 3.0  # words on average, above which the strings of a column are text
+WITH_GAPS = (Numeric, Vector, OneHot, Hashed, Text)  # of which a value may be missing; a missing list is an empty bag
 PAIRS = ((".index", ".value"), (".name", ".value"), ("_index", "_value"), ("_indices", "_values"))
 
 
@@ -33,10 +41,29 @@ def chosen(table: Table, encoding: Encoding, place: Place) -> list[Kind]:
         column_of(table, name, "the context")
     values = _value_columns(table)
     return [
-        _choose(table, name, values.get(name), asked.get(name), encoding, place)
+        kind
         for name in table.column_names
         if name not in values.values()
+        for kind in _kinds(table, name, values.get(name), asked.get(name), encoding, place)
     ]
+
+
+def _kinds(
+    table: Table, name: str, value: str | None, asked: str | None, encoding: Encoding, place: Place
+) -> Iterator[Kind]:
+    """Yield the kind of feature of a column, and a feature that says where it is missing; none if it always is."""
+    column = table.column(name)
+    missing = count_missing(column)
+    if is_empty(column, missing):
+        return
+    kind = _choose(table, name, value, asked, encoding, place)
+    if isinstance(kind, Numeric) and missing:
+        kind = Imputed(name, kind.mean, kind.scale, median(column, name, place))
+    elif isinstance(kind, Numeric):
+        kind = replace(kind, fill=usual(column))
+    yield kind
+    if missing and isinstance(kind, WITH_GAPS):
+        yield Missing(name)
 
 
 def _value_columns(table: Table) -> dict[str, str]:
@@ -53,6 +80,11 @@ def _value_columns(table: Table) -> dict[str, str]:
     return found
 
 
+def in_pairs(table: Table) -> set[str]:
+    """Return the columns of which two make sparse rows: no entry of theirs may be missing."""
+    return {name for pair in _value_columns(table).items() for name in pair}
+
+
 def _are_lists(table: Table, *names: str) -> bool:
     return all(is_list(table.schema.field(name).type) for name in names)
 
@@ -67,7 +99,7 @@ def _choose(table: Table, name: str, value: str | None, asked: str | None, encod
     if is_list(column.type):
         return _of_lists(name, column, value, place)
     if is_number(column.type):
-        return _numeric(name, column, encoding.scale, place)
+        return _scaled(name, column, place) if encoding.scale else Numeric(name)
     if is_text(column.type) or is_category(column.type):
         return _of_strings(name, column, encoding.hash_size)
     raise LogError(
@@ -76,12 +108,11 @@ def _choose(table: Table, name: str, value: str | None, asked: str | None, encod
     )
 
 
-def _numeric(name: str, column: Column, scale: bool, place: Place) -> Numeric:
-    if not scale:
-        return Numeric(name)
+def _scaled(name: str, column: Column, place: Place) -> Numeric:
+    """Return a number that is scaled by the mean and standard deviation of those that are there."""
     from sklearn.preprocessing import StandardScaler
 
-    values = checked_numbers(column, name, place)
+    values = without_gaps(floats(column), np.nan, name, place)
     if not len(values):
         raise LogError(f"column {name!r} has no rows; it cannot be scaled. Pass at least one context.")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -95,7 +126,8 @@ def _numeric(name: str, column: Column, scale: bool, place: Place) -> Numeric:
 def _of_lists(name: str, column: Column, value: str | None, place: Place) -> Kind:
     if is_number(column.type.value_type):
         counts = lengths(column)
-        return Vector(name, int(counts[0]) if len(counts) else 0)
+        first = int(np.argmax(np.asarray(column.is_valid()))) if len(counts) else 0
+        return Vector(name, int(counts[first]) if len(counts) else 0, fill=0.0)
     if not is_text(column.type.value_type):
         raise LogError(
             f"column {name!r} holds {column.type}; lists can hold numbers or strings. If it lists what could be "

@@ -14,7 +14,7 @@ class Encoding:
     """How the raw columns of a log become features, where the defaults do not fit.
 
     By default, numbers are kept as they are. Strings are one-hot encoded, or hashed if there are more than a thousand
-    different ones, or hashed by words if they are text.
+    different ones, or hashed by words if they are text. A column with missing values has one more feature.
 
     Attributes
     ----------

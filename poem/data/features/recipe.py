@@ -8,10 +8,13 @@ from typing import Any, cast
 import numpy as np
 
 from poem.compute import Matrix
+from poem.data.features.base import Kind
 from poem.data.features.blocks import Block, joined
-from poem.data.features.choice import chosen
+from poem.data.features.choice import WITH_GAPS, chosen
 from poem.data.features.encoding import MOST_FEATURES, Encoding
-from poem.data.features.kinds import KINDS, Kind, Numeric, Sparse, Vector, dense_numbers
+from poem.data.features.gaps import count_missing
+from poem.data.features.kinds import KINDS, Sparse
+from poem.data.features.numbers import Missing, Numeric, Vector, dense_numbers
 from poem.errors import LogError
 from poem.files import Place, Table, as_table, did_you_mean, plain_table, row_place, shown
 
@@ -33,11 +36,15 @@ class Features:
         thousand different ones, or hashed by words if they are text; lists of numbers are vectors, lists of
         strings are bags; pairs of list columns such as ``x.index`` and ``x.value`` are sparse rows. The encoding names
         columns for which it should be otherwise.
+
+        A column in which values are missing has one more feature, 1 where they are; the median stands in for a number
+        that is missing. Columns without any value are left out.
         """
         table = plain_table(as_table(frame, "the context"))
+        kinds = chosen(table, encoding, place)
+        numbers = {kind.column for kind in kinds if isinstance(kind, Numeric | Vector)}
         # Numbers first, so that they are one dense block.
-        kinds = sorted(chosen(table, encoding, place), key=lambda kind: not isinstance(kind, Numeric | Vector))
-        found = Features(tuple(kinds))
+        found = Features(tuple(sorted(kinds, key=lambda kind: kind.column not in numbers)))
         if found.width > MOST_FEATURES:
             raise LogError(f"the columns make {found.width:,} features; 2³¹ − 1 is the most. Hash them into fewer.")
         return found
@@ -74,12 +81,20 @@ class Features:
 
     def _blocks(self, table: Table, place: Place) -> Iterator[Block]:
         """Yield the features block by block; numbers that stand side by side are one."""
-        for is_numeric, run in groupby(self.kinds, key=lambda kind: isinstance(kind, Numeric)):
+        for is_numeric, run in groupby(self.kinds, key=lambda kind: isinstance(kind, Numeric | Missing)):
             kinds = tuple(run)
             if is_numeric:
-                yield dense_numbers(cast("tuple[Numeric, ...]", kinds), table, place)
+                yield dense_numbers(cast("tuple[Numeric | Missing, ...]", kinds), table, place)
             else:
                 yield from (kind.encode(table, place) for kind in kinds)
+
+    def unexpected_gaps(self, frame: Any) -> dict[str, int]:
+        """Return in how many rows values are missing, of the columns that have no feature which says so."""
+        table = plain_table(as_table(frame, "the context"))
+        told = {kind.column for kind in self.kinds if isinstance(kind, Missing)}
+        names = [kind.column for kind in self.kinds if isinstance(kind, WITH_GAPS) and kind.column not in told]
+        counts = {name: count_missing(table.column(name)) for name in names if name in table.column_names}
+        return {name: count for name, count in counts.items() if count}
 
     def texts(self) -> tuple[str, ...]:
         """Return the columns that held text: a file without types must not take their values for numbers."""

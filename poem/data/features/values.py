@@ -23,6 +23,8 @@ from poem.files import (
     numbers_of,
 )
 
+FEW = 1001  # numbers of a column that say what is usual in it
+
 
 def floats_of(column: Column, name: str, place: Place) -> Column:
     """Return a column of numbers as Arrow's doubles, or say where it holds something else."""
@@ -37,33 +39,56 @@ def floats_of(column: Column, name: str, place: Place) -> Column:
     return column.cast(pa.float64(), safe=False)
 
 
-def checked_numbers(column: Column, name: str, place: Place) -> FloatArray:
-    """Return a column of finite numbers, or say where it holds something else."""
-    values = floats(floats_of(column, name, place))
-    check_finite(values, name, place)
-    return values
-
-
-def checked_list_numbers(flat: Column, name: str, counts: IntArray, place: Place) -> FloatArray:
-    """Return the numbers of all lists, or say in which row one is missing."""
+def checked_list_numbers(
+    flat: Column, name: str, counts: IntArray, place: Place, fill: float | None = None
+) -> FloatArray:
+    """Return the numbers of all lists with ``fill`` for those that are missing, or say in which row one is wrong."""
     values = numbers_of(flat, np.float64)
     ends = np.cumsum(counts)
-    check_finite(values, name, place, lambda at: int(np.searchsorted(ends, at, side="right")))
-    return values
+    return without_gaps(values, fill, name, place, lambda at: int(np.searchsorted(ends, at, side="right")))
 
 
-def check_finite(values: FloatArray, name: str, place: Place, row_of: Callable[[int], int] = int) -> None:
-    """Raise if a number is missing or infinite; ``row_of`` says to which row an entry belongs."""
+def without_gaps(
+    values: FloatArray, fill: float | None, name: str, place: Place, row_of: Callable[[int], int] = int
+) -> FloatArray:
+    """Return numbers with ``fill`` for those that are missing; raise if one is infinite, or missing without a fill.
+
+    ``row_of`` says to which row an entry belongs.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one pass and no array of flags in the common case
-            return
-    bad = np.flatnonzero(~np.isfinite(values))
+            return values
+    infinite = np.isinf(values)
+    bad = np.flatnonzero(infinite if fill is not None or infinite.any() else np.isnan(values))
     if len(bad):
-        found = "infinite" if np.isinf(values[bad[0]]) else "empty or NaN"
+        found = "infinite" if infinite.any() else "empty or NaN"
         raise LogError(
             f"{place(row_of(bad[0]))}, column {name!r} is {found} ({len(bad):,} such values). "
             "Fill or drop them, or leave the column out."
         )
+    return values if fill is None else np.where(np.isnan(values), fill, values)
+
+
+def median(column: Column, name: str, place: Place) -> float:
+    """Return the lower median of the numbers that are there, which is one of them."""
+    values = without_gaps(floats(column), np.nan, name, place)
+    return _lower_median(values[~np.isnan(values)])
+
+
+def usual(column: Column) -> float | None:
+    """Return about the same of a whole column: that of a few numbers from all over it; None if none is finite."""
+    import pyarrow as pa
+
+    if len(column) > FEW:
+        column = column.take(pa.array(np.linspace(0, len(column) - 1, FEW).astype(np.int64)))
+    values = floats(column)
+    values = values[np.isfinite(values)]
+    return _lower_median(values) if len(values) else None
+
+
+def _lower_median(values: FloatArray) -> float:
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values, middle)[middle])
 
 
 def check_numeric_lists(column: Column, name: str) -> None:

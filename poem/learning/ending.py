@@ -1,0 +1,107 @@
+"""The end of a fit: from judged candidates to the policy that is returned, and its certificate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from poem.certificates import Certificate
+from poem.learning.arguments import Split
+from poem.learning.certification import certificate_of
+from poem.learning.contest import Contest
+from poem.learning.plan import Plan
+from poem.learning.result import Origin
+from poem.learning.selection import Candidate, choose, choose_for_certificate, choose_likely, rank
+from poem.learning.training import Training
+from poem.policies import FlooredPolicy, Policy
+from poem.progress import Progress
+
+if TYPE_CHECKING:
+    from poem.learning.stages import Stages
+
+WIDER = 1.3  # times as many rows to learn from, for which candidates compete again
+MANY_UNITS = 20_000  # above which they do not: the choice would be the same
+
+AnyPolicy = Policy | FlooredPolicy
+Ending = tuple[Candidate, Certificate | None, AnyPolicy | None, Origin]
+
+
+@dataclass(frozen=True)
+class End:
+    """From judged candidates to the policy that is returned."""
+
+    stages: "Stages"
+    contest: Contest
+    candidates: Sequence[Candidate]
+    line: Progress
+
+    def learnt(self) -> Ending:
+        """Choose without a certificate, and learn the chosen one from all rows."""
+        stages = self.stages
+        chosen = (
+            choose_likely(self.candidates) if stages.doubly_robust else choose(self.candidates, stages.choice.guard)
+        )
+        policy = self._again(stages.again_on(stages.plan.first), chosen) if stages.again else chosen.policy
+        return chosen, None, policy, "learnt"
+
+    def certified(self) -> Ending:
+        """Certify the best candidate on rows that nothing has seen, and say what is returned."""
+        stages, choice = self.stages, self.stages.choice
+        chosen, certificate = self._certificate()
+        if certificate is None:
+            self.line.total -= 1  # nothing was worth learning again
+        elif stages.begin is not None:
+            conditions = (*certificate.conditions, "the start was not learnt from rows of this log")
+            certificate = replace(certificate, conditions=conditions)
+        policy, origin = _to_return(certificate, stages.wish.logging_policy, choice.refit, choice.imitate)
+        if origin in ("refitted", "imitation"):
+            self.line.total += 1
+            final, earlier = chosen if origin == "refitted" else self.candidates[-1], policy
+            training = stages.again_on(stages.log)
+            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, 1)
+        return chosen, certificate, policy, origin
+
+    def wider(self) -> Plan | None:
+        """Return a plan with many more rows to learn from, if so few certify that candidates better compete again."""
+        plan, found = self.stages.plan, self._to_certify()
+        if found is None or plan.reserve is None or plan.reserve.units > MANY_UNITS:
+            return None
+        wider = plan.cut(found, 1.0 - self.stages.choice.confidence)
+        return wider if len(wider.first) >= WIDER * len(plan.first) else None
+
+    def _to_certify(self) -> Candidate | None:
+        alpha = 1.0 - self.stages.choice.confidence
+        return choose_for_certificate(self.candidates[:-1], alpha, self.stages.plan.most)
+
+    def _certificate(self) -> tuple[Candidate, Certificate | None]:
+        """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
+        found, confidence = self._to_certify(), self.stages.choice.confidence
+        if found is None or found.forecast is None:
+            return min(self.candidates[:-1], key=rank), None
+        plan = self.stages.plan.cut(found, 1.0 - confidence)
+        training = self.stages.again_on(plan.first)
+        policy = self._again(training, found)
+        return found, certificate_of(policy, training, plan.rest[0], found.forecast, confidence, plan)
+
+    def _again(
+        self, training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0
+    ) -> Policy:
+        """Follow a recipe on more rows; if it goes wrong there and did not before, keep the earlier policy."""
+        stages = self.stages
+        place = stages.kept.beginning_at(sum(map(stages.work_of, stages.rungs)) + number)
+        alone = [Split(training.log, None, None)]
+        again = Contest(training, alone, None, [candidate.recipe], stages.record, place, stages.wish.seed)
+        (final,) = again.run(self.line)
+        if final.policy is None or set(final.problems) - set(candidate.problems):
+            return earlier or self.contest.first_policy(candidate, self.line)
+        return final.policy
+
+
+def _to_return(
+    certificate: Certificate | None, logging_policy: AnyPolicy | None, refit: bool, imitate: bool
+) -> tuple[AnyPolicy | None, Origin]:
+    """Return the policy that a fit ends with, as far as it is there, and what it is."""
+    if certificate is not None and certificate.certified:
+        return certificate.policy, "refitted" if refit else "certified"
+    if logging_policy is not None:
+        return logging_policy, "logging policy"
+    return None, "imitation" if imitate else "none"

@@ -1,0 +1,78 @@
+"""What an objective is computed on: rows, the features that a policy sees of them, and what models say of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import FloatArray
+from poem.compute import Forest, Threads
+from poem.data import BanditLog, Layout, mean_square
+from poem.evaluation import Calibration
+from poem.models import ContextLosses, LossModel, losses_on
+from poem.structures import Structure
+
+PROBED_CONTEXTS = 2000
+MOST_LEAVES = 512  # that are features
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Rows in the order of their contexts, their scaled losses, and the trees that some of their features come from.
+
+    ``scale`` is the mean squared norm of a context; ``losses`` are those that estimators rest on, and ``start`` are the
+    weights that learning begins with, if the ground has its own.
+    """
+
+    layout: Layout
+    loss: FloatArray
+    scale: float
+    forest: Forest | None = None
+    losses: ContextLosses | None = None
+    start: FloatArray | None = None
+
+
+def grown_ground(
+    log: BanditLog,
+    structure: Structure,
+    intercept: bool,
+    model: LossModel,
+    calibration: Calibration,
+    threads: Threads,
+    *,
+    leaves: bool,
+) -> Ground:
+    """Extend the features of some rows by what a model's trees say, and start from the policy of that model.
+
+    With ``leaves``, those of the first trees are features as well. The model must then not have seen these rows.
+    """
+    assert model.forest is not None
+    forest = model.forest.for_columns(structure.n_scores)
+    if leaves:
+        forest = forest.for_columns(structure.n_scores, forest.first_with(MOST_LEAVES))
+    extended = log.with_contexts(forest.extended(log.X, threads))
+    layout = Layout(extended, structure, intercept)
+    losses: ContextLosses | None = None
+    if leaves:
+        every = np.zeros(log.n_contexts, dtype=np.int64)
+        plain = losses_on(Layout(log, structure, intercept), (model,), every, calibration.bounds, threads)
+        losses = plain.on(layout)
+    start = _start(model, forest, structure.n_scores, intercept)
+    start = start / (spread_of(layout, start, log, structure) or 1.0)
+    return Ground(layout, calibration.scale(layout.loss), mean_square(extended), forest, losses, start)
+
+
+def _start(model: LossModel, forest: Forest, k: int, intercept: bool) -> FloatArray:
+    """Return the weights of the model's own policy, which prefers what has a low loss, on extended features."""
+    linear, trees = model.preference, np.eye(k) if model.truth else -np.eye(k)
+    weights = np.vstack([linear[:-1], trees, np.zeros((forest.n_leaves, k)), linear[-1:]])
+    return weights if intercept else weights[:-1]
+
+
+def spread_of(layout: Layout, weights: FloatArray, log: BanditLog, structure: Structure) -> float:
+    """Return the standard deviation of the scores of some contexts."""
+    some = layout.design.block(0, min(layout.design.n_contexts, PROBED_CONTEXTS))
+    if structure.lists_outputs:  # what is available does not matter to what was logged at all
+        some = some.contexts
+    scores = some.scores(some.widen(weights), weights.shape[1])
+    known = structure.logged_columns(log.y)
+    return float(np.std(scores if some.borders is not None else scores[:, known]))

@@ -1,0 +1,104 @@
+"""Which trees to add to which loss model: the way that predicts held-out logged losses best."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from poem.arrays import BoolArray, FloatArray
+from poem.compute import Threads
+from poem.data import BanditLog
+from poem.models.boosting import Boosting, base_of, grow, slopes_of
+from poem.models.held_out import held_out, some_units
+
+MOST_ROUNDS, PATIENCE = 200, 12
+CHANCE, BEHIND = 25, 1.3  # rounds after which a way is given up whose error is so many times the least
+SIZES = ((8, 4), (31, 6))  # leaves of a tree, and its depth
+FEW_CONTEXTS = 200  # below which trees are not tried
+MOST_COLUMNS, MOST_WORK = 64, 600  # columns, and columns × features, above which they cost too much
+CLEARLY = 0.98  # of the least error of other models that trees must be below: their rounds were chosen by it
+ENOUGH_UNITS = 20_000  # of which ways are told apart
+
+
+def can_boost(log: BanditLog) -> bool:
+    """Tell whether trees are tried on a log."""
+    columns = len(log.labels)
+    few = columns <= MOST_COLUMNS and columns * log.n_features <= MOST_WORK
+    alike = not log.structure.described and (log.available is None or log.structure.lists_outputs)
+    return few and alike and log.n_features > 0 and log.n_contexts >= FEW_CONTEXTS
+
+
+def best_boosting(
+    log: BanditLog,
+    linear: float,
+    truth: float | None,
+    least: float,
+    bounds: tuple[float, float],
+    seed: int,
+    threads: Threads,
+) -> Boosting | None:
+    """Return the way of the least squared error on held-out logged losses, or None if trees do not help at all.
+
+    ``linear`` and ``truth`` are the strengths of the models that trees can be added to, ``least`` is the error of the
+    best of them.
+    """
+    some = some_units(log, seed, ENOUGH_UNITS)
+    race = _Race(some, held_out(some, seed), bounds, threads)
+    (small, large), (low, high) = SIZES, bounds
+    first, *others = (Boosting(*start, *small, MOST_ROUNDS) for start in _starts(log, linear, truth))
+    race.enter(first)
+    race.enter(*others)
+    race.enter(replace(race.best, leaves=large[0], depth=large[1], rounds=MOST_ROUNDS))
+    ahead = race.least * (high - low) ** 2 < CLEARLY * least
+    return replace(race.best, ahead=ahead) if race.best.rounds else None
+
+
+def _starts(log: BanditLog, linear: float, truth: float | None) -> list[tuple[bool, float | None]]:
+    """Return the models to begin with: whether it is a hidden truth, and the strength of its linear part."""
+    found: list[tuple[bool, float | None]] = [] if truth is None else [(True, truth), (True, None)]
+    if log.available is None:  # what is not available has no place in a sum
+        found += [(False, linear), (False, None)]
+    return found
+
+
+class _Race:
+    """Ways to boost, one after the other; those that fall far behind are not grown to the end.
+
+    ``least`` is the squared error per row of the ``best`` so far, as a share of the range of losses.
+    """
+
+    best: Boosting
+
+    def __init__(
+        self, log: BanditLog, parts: Sequence[BoolArray], bounds: tuple[float, float], threads: Threads
+    ) -> None:
+        self.log, self.parts, self.bounds, self.threads = log, parts, bounds, threads
+        self.least = np.inf
+
+    def enter(self, *ways: Boosting) -> None:
+        """Grow each on all but one part of the rows at a time; keep it if its error on the others is the least."""
+        tasks = [(how, held) for how in ways for held in self.parts]
+        threads = Threads() if len(tasks) > 1 else self.threads  # one thread each
+        every = self.threads.map(lambda task: self._curve(*task, threads), tasks)
+        for place, how in enumerate(ways):
+            curves = every[place * len(self.parts) : (place + 1) * len(self.parts)]
+            together = np.sum([one[: min(map(len, curves))] for one in curves], axis=0) / float(np.sum(self.parts))
+            rounds = int(np.argmin(together))
+            if together[rounds] < self.least:
+                self.best, self.least = replace(how, rounds=rounds), float(together[rounds])
+
+    def _curve(self, how: Boosting, held: BoolArray, threads: Threads) -> FloatArray:
+        """Return the squared error on held-out rows after each round, from none."""
+        learnt, rest = self.log.take(~held), self.log.take(held)
+        model = base_of(learnt, how, self.bounds, threads)
+        judge = slopes_of(rest, how, model, self.bounds, threads)
+        errors = [judge.missed(judge.start)]
+        hopeless = BEHIND * self.least * len(rest)
+
+        def goes_on(columns: FloatArray) -> bool:
+            errors.append(judge.missed(columns))
+            rounds = len(errors) - 1
+            return rounds - int(np.argmin(errors)) < PATIENCE and not (rounds >= CHANCE and min(errors) > hopeless)
+
+        grow(slopes_of(learnt, how, model, self.bounds, threads), how, judge, goes_on)
+        return np.array(errors)
