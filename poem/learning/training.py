@@ -14,7 +14,7 @@ from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square
 from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
-from poem.learning.ground import PROBED_CONTEXTS, Ground, grown_ground, spread_of
+from poem.learning.ground import Ground, grown_ground, spread_of
 from poem.learning.portfolio import GROWN, Recipe
 from poem.models import (
     CautiousLosses,
@@ -36,6 +36,7 @@ from poem.structures import Available, Structure
 FOLDS = 2
 LEAFY_UNITS = 200_000  # that policies are learnt from on leaves
 LOGGER_UNITS = 60_000  # for a model of the logging policy
+PROBED_CONTEXTS = 500  # to see whether a policy minds them
 SHOWN_UNITS = 20_000  # for the figures of a policy that is taken as it is
 
 OnStep = Callable[[int, float], None]

@@ -18,6 +18,7 @@ FEW_CONTEXTS = 200  # below which trees are not tried
 MOST_COLUMNS, MOST_WORK = 64, 600  # columns, and columns × features, above which they cost too much
 CLEARLY = 0.98  # of the least error of other models that trees must be below: their rounds were chosen by it
 ENOUGH_UNITS = 20_000  # of which ways are told apart
+TRIED = 2  # parts of the rows that tell which model to begin with; if no tree helps there, none is grown elsewhere
 
 
 def can_boost(log: BanditLog) -> bool:
@@ -46,9 +47,12 @@ def best_boosting(
     race = _Race(some, held_out(some, seed), bounds, threads)
     (small, large), (low, high) = SIZES, bounds
     first, *others = (Boosting(*start, *small, MOST_ROUNDS) for start in _starts(log, linear, truth))
-    race.enter(first)
-    race.enter(*others)
-    race.enter(replace(race.best, leaves=large[0], depth=large[1], rounds=MOST_ROUNDS))
+    race.enter([first], TRIED)
+    race.enter(others, TRIED)
+    if not race.best.rounds:
+        return None
+    small_trees = replace(race.best, rounds=MOST_ROUNDS)
+    race.enter([small_trees, replace(small_trees, leaves=large[0], depth=large[1])])
     ahead = race.least * (high - low) ** 2 < CLEARLY * least
     return replace(race.best, ahead=ahead) if race.best.rounds else None
 
@@ -73,22 +77,31 @@ class _Race:
         self, log: BanditLog, parts: Sequence[BoolArray], bounds: tuple[float, float], threads: Threads
     ) -> None:
         self.log, self.parts, self.bounds, self.threads = log, parts, bounds, threads
-        self.least = np.inf
+        self.least, self._judged_on = np.inf, 0
+        self._curves: dict[tuple[Boosting, int], FloatArray] = {}
 
-    def enter(self, *ways: Boosting) -> None:
-        """Grow each on all but one part of the rows at a time; keep it if its error on the others is the least."""
-        tasks = [(how, held) for how in ways for held in self.parts]
+    def enter(self, ways: Sequence[Boosting], most: int | None = None) -> None:
+        """Grow each on all but one part of the rows at a time; keep it if its error on the others is the least.
+
+        Only ``most`` of the parts have their turn. Those that were judged on fewer are no rivals any more.
+        """
+        parts = range(len(self.parts[:most]))
+        tasks = [(how, part) for how in ways for part in parts if (how, part) not in self._curves]
         threads = Threads() if len(tasks) > 1 else self.threads  # one thread each
-        every = self.threads.map(lambda task: self._curve(*task, threads), tasks)
-        for place, how in enumerate(ways):
-            curves = every[place * len(self.parts) : (place + 1) * len(self.parts)]
-            together = np.sum([one[: min(map(len, curves))] for one in curves], axis=0) / float(np.sum(self.parts))
+        self._curves.update(zip(tasks, self.threads.map(lambda task: self._curve(*task, threads), tasks), strict=True))
+        if len(parts) > self._judged_on:
+            self.least, self._judged_on = np.inf, len(parts)
+        rows = float(np.sum(self.parts[:most]))
+        for how in ways:
+            curves = [self._curves[how, part] for part in parts]
+            together = np.sum([one[: min(map(len, curves))] for one in curves], axis=0) / rows
             rounds = int(np.argmin(together))
             if together[rounds] < self.least:
                 self.best, self.least = replace(how, rounds=rounds), float(together[rounds])
 
-    def _curve(self, how: Boosting, held: BoolArray, threads: Threads) -> FloatArray:
+    def _curve(self, how: Boosting, part: int, threads: Threads) -> FloatArray:
         """Return the squared error on held-out rows after each round, from none."""
+        held = self.parts[part]
         learnt, rest = self.log.take(~held), self.log.take(held)
         model = base_of(learnt, how, self.bounds, threads)
         judge = slopes_of(rest, how, model, self.bounds, threads)
