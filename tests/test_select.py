@@ -74,7 +74,7 @@ def candidate_of(value, stderr, *problems, freedom=1000.0, judged=True, growth=1
     policy = a_policy(poem.MultiClass(3))
     gain = Gain(value, stderr, freedom, **missing) if judged else None
     validation = Estimate(0.5 + value, stderr, 1000, 1000, 1.0, 0.0, freedom + 1.0) if judged else None
-    foreseen = Forecast(0, growth, 1.0, 1.0) if judged else None
+    foreseen = Forecast(0, growth, 1.0, np.zeros(2), np.ones(2)) if judged else None
     recipe = Recipe(Learner("POEM"), 1.0, 0.1, None, 0.0)
     trace = Trace(policy.weights, 0.0, 1, 0.0, True, "")
     return Candidate(policy, recipe, 0.1, 0.0, 1.0, 0.0, validation, gain, problems, 0.0, trace, foreseen)

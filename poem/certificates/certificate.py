@@ -9,7 +9,7 @@ from scipy import special
 
 from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
-from poem.estimators import Bets, Terms, best_share, growth, log_capital, lower_bound, standard_error
+from poem.estimators import Bets, Terms, growth, log_capital, lower_bound, promising_share, standard_error
 from poem.policies import Policy
 from poem.text import Sheet
 
@@ -22,24 +22,31 @@ WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities a
 class Forecast:
     """A forecast of a candidate's certificate, from rows that the candidate has not seen.
 
-    ``growth`` is the growth of the log-capital per unit and ``spread`` the standard deviation of a unit's bet, both for
-    the ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
+    ``growth`` is the growth of the log-capital per unit, and ``sums`` are the units' sums of paired terms, both for the
+    ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
     """
 
     cap: int
     growth: float
-    spread: float
     largest: float
+    sums: FloatArray = field(repr=False, compare=False)
+    sizes: FloatArray = field(repr=False, compare=False)
 
     def units_needed(self, alpha: float) -> float:
         """Return how many units give a certificate with probability 95%."""
-        # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
-        wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
-        return wanted / self.growth if self.growth > 0.0 else np.inf
+        return _units_needed(self.growth, alpha)
 
     def bets(self, units: int, largest: float, alpha: float) -> Bets:
         """Return the stakes for this many units of a given largest size."""
-        return Bets.around(best_share(self.spread * self.largest / largest, units, alpha))
+        share = promising_share(self.sums, floor_of(CAPS[self.cap]), self.sizes, self.largest, units, alpha)
+        return Bets.around(share * largest / self.largest)
+
+
+def _units_needed(growth: float, alpha: float) -> float:
+    """Return how many units give a certificate with probability 95%, if the log-capital grows so much per unit."""
+    # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
+    wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
+    return float(wanted / growth) if growth > 0.0 else np.inf
 
 
 def forecast(sums_of_caps: FloatArray, sizes: FloatArray, largest: float | None = None) -> Forecast:
@@ -48,13 +55,10 @@ def forecast(sums_of_caps: FloatArray, sizes: FloatArray, largest: float | None 
     If these units are a sample, ``largest`` is the size of the largest one of all: bets are cut to it.
     """
     largest = float(sizes.max()) if largest is None else largest
-    best = Forecast(0, -np.inf, 1.0, largest)
-    for cap, column in enumerate(sums_of_caps.T):
-        floor, sums = floor_of(CAPS[cap]), np.ascontiguousarray(column)
-        speed = growth(sums, floor, sizes, largest)
-        if speed > best.growth:
-            best = Forecast(cap, speed, float(np.std(sums)) / (-floor * largest), largest)
-    return best
+    columns = [np.ascontiguousarray(column) for column in sums_of_caps.T]
+    speeds = [growth(sums, floor_of(CAPS[cap]), sizes, largest) for cap, sums in enumerate(columns)]
+    cap = int(np.argmax(speeds))
+    return Forecast(cap, speeds[cap], largest, columns[cap], sizes)
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class Evidence:
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         low, high = self._interval(sums, sizes, value, stderr)
         low = max(low, bound)
-        needed = Forecast(0, growth(sums, floor, sizes), 1.0, 1.0).units_needed(alpha)
+        needed = _units_needed(growth(sums, floor, sizes), alpha)
         return Certificate(
             policy=policy,
             confidence=confidence,
@@ -180,7 +184,7 @@ class Evidence:
             logged=self.logged,
             rows=len(self.terms),
             units=len(sizes),
-            units_needed=float(needed),
+            units_needed=needed,
             conditions=conditions,
             objections=self._objections(sizes),
         )

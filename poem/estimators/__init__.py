@@ -11,7 +11,7 @@ from poem.estimators.base import (
     effective_number,
     standard_error,
 )
-from poem.estimators.betting import Bets, Capital, best_share, growth, log_capital, lower_bound
+from poem.estimators.betting import Bets, Capital, growth, log_capital, lower_bound, promising_share
 from poem.estimators.direct import DirectMethod
 from poem.estimators.doubly_robust import DoublyRobust
 from poem.estimators.implicit_exploration import ImplicitExploration
@@ -67,7 +67,6 @@ __all__ = [
     "Weighted",
     "bca",
     "bernstein",
-    "best_share",
     "bootstrap",
     "check_level",
     "clopper_pearson",
@@ -77,6 +76,7 @@ __all__ = [
     "log_capital",
     "lower_bound",
     "normal",
+    "promising_share",
     "standard_error",
     "student",
 ]

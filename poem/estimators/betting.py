@@ -21,6 +21,8 @@ from poem.compute import kernel
 LARGEST_SHARE = 0.95  # of the capital that a bet may stake
 STEPS = 100  # of the bisection at the most
 TOLERANCE = 1e-7  # of the bound, as a share of the distance from the floor
+COARSE = 1e-3  # the same where stakes are compared
+FINEST = 16.0  # halvings of the largest stake that are compared
 PILOT = 0.05  # share of the units that may set the stakes of the others
 LEAST_PILOT = 20
 BLIND = 0.05  # part of the capital that is staked in every size
@@ -94,6 +96,28 @@ def best_share(spread: float, units: float, alpha: float) -> float:
     ``spread`` is the standard deviation of (t − floor) as a share of its mean.
     """
     return float(np.sqrt(2.0 * np.log(1.0 / alpha) / max(units, 1.0)) / max(spread, 1e-9))
+
+
+def promising_share(
+    terms: FloatArray, floor: float, sizes: FloatArray, largest: float, units: int, alpha: float
+) -> float:
+    """Return the stake with the highest lower bound, if so many units are bet on that are like these.
+
+    Unlike :func:`best_share` it knows that a large term does no harm: only what is below the mean does.
+    """
+    above, sizes = _scaled(terms, floor, sizes, largest)
+    wanted, best, bound = np.log(1.0 / alpha) / max(units, 1) * len(terms), LARGEST_SHARE, 0.0
+    most = float(above.sum() / sizes.sum())
+    for share in LARGEST_SHARE * 2.0 ** -np.arange(0.0, FINEST, 0.5):
+        low, high = max(bound * (1.0 + COARSE), TOLERANCE * most), most
+        if not low < high or _log_wealth(above, sizes, share, share / low) < wanted:
+            continue
+        while high - low > COARSE * high:
+            middle = 0.5 * (low + high)
+            enough = _log_wealth(above, sizes, share, share / middle) >= wanted
+            low, high = (middle, high) if enough else (low, middle)
+        best, bound = float(share), low
+    return best
 
 
 def growth(terms: FloatArray, floor: float, sizes: FloatArray, largest: float | None = None) -> float:
