@@ -63,14 +63,16 @@ class Found:
 # ---- logs ------------------------------------------------------------------------------------------------------------
 
 
+def set_named(name: str, folder: Path) -> tuple[Array, Array]:
+    """Return the contexts of a set and their true classes."""
+    X, y = multiclass.SETS[name](return_X_y=True) if name in multiclass.SETS else labelled(folder / f"{name}.csv.bz2")
+    return X.astype(np.float64), y
+
+
 def problem_of(name: str, folder: Path, replay: int, seed: int) -> Problem:
     """Split a set, fit the logging policy and let it act."""
-    if name in multiclass.SETS:
-        X, y = multiclass.SETS[name](return_X_y=True)
-    else:
-        X, y = labelled(folder / f"{name}.csv.bz2")
     rng = np.random.default_rng([seed, 17])
-    return multiclass.logged(X.astype(np.float64), y, rng, train_share=TRAIN_SHARE, replay=replay)
+    return multiclass.logged(*set_named(name, folder), rng, train_share=TRAIN_SHARE, replay=replay)
 
 
 def certain(choice: Array, k: int) -> Array:
