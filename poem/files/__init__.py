@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, Arrow tables, downloads."""
+"""Files that are written whole or not at all, folders for one process at a time, Arrow tables, downloads."""
 
 from poem.files.arrow import (
     EXACT,
@@ -29,6 +29,7 @@ from poem.files.arrow import (
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.held import held_folder
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
 
@@ -53,6 +54,7 @@ __all__ = [
     "flattened",
     "floats",
     "has_lists",
+    "held_folder",
     "is_category",
     "is_list",
     "is_number",

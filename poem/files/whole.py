@@ -12,6 +12,7 @@ from poem.errors import InputError, ReadError, WriteError
 # What compressed files begin with; bz2's is followed by π, so that a column may be called BZh1.
 MAGIC = {"gzip": rb"\x1f\x8b\x08", "bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "zstd": rb"\x28\xb5\x2f\xfd"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".zstd")
+TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # what mkstemp makes of the name of a file, as whole_file asks
 
 
 @contextmanager
@@ -44,6 +45,14 @@ def write_whole(path: Path, content: bytes) -> Path:
     with whole_file(path) as temporary:
         temporary.write_bytes(content)
     return path
+
+
+def remove_leftovers(folder: Path, own: re.Pattern[str]) -> None:
+    """Remove what killed processes left of the files with names in ``own``; none of them may be written meanwhile."""
+    for path in folder.iterdir():
+        found = TEMPORARY.fullmatch(path.name)
+        if found and own.fullmatch(found[1]):
+            path.unlink(missing_ok=True)
 
 
 def _cannot_write(path: Path, error: OSError) -> WriteError:
