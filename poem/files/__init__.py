@@ -29,9 +29,10 @@ from poem.files.arrow import (
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.formulas import guarded_names, unguarded
 from poem.files.held import held_folder
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
-from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
+from poem.files.whole import COMPRESSED, compression_of, content_of, for_arrow, plain_name, whole_file, write_whole
 
 __all__ = [
     "COMPRESSED",
@@ -53,6 +54,8 @@ __all__ = [
     "first_odd",
     "flattened",
     "floats",
+    "for_arrow",
+    "guarded_names",
     "has_lists",
     "held_folder",
     "is_category",
@@ -67,6 +70,7 @@ __all__ = [
     "row_place",
     "shown",
     "strings",
+    "unguarded",
     "whole_file",
     "with_codes",
     "write_csv",

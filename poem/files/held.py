@@ -11,9 +11,11 @@ from poem.errors import BusyError, WriteError
 from poem.files.whole import remove_leftovers
 
 try:
-    import fcntl
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    HAS_LOCKS = True
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    HAS_LOCKS = False
 
 LOCK = ".poem.lock"
 
@@ -41,12 +43,12 @@ def held_folder(folder: Path, own: re.Pattern[str], advice: str) -> Iterator[Non
 
 def _held(lock: Path, advice: str) -> int | None:
     """Return the open file that holds the lock, or None if there are no locks."""
-    if fcntl is None:
+    if not HAS_LOCKS:
         return None
     while True:
         handle = _opened(lock)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(handle, LOCK_EX | LOCK_NB)
         except BlockingIOError as error:
             holder = os.read(handle, 200).decode("utf-8", "replace") or "another process"
             os.close(handle)

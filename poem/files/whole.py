@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from poem.errors import InputError, ReadError, WriteError
 
@@ -75,6 +76,25 @@ def compression_of(path: Path) -> str | None:
     return next((name for name, magic in MAGIC.items() if re.match(magic, head)), None)
 
 
+@contextmanager
+def for_arrow(path: Path) -> Iterator[Any]:
+    """Give what Arrow can read a file from: its path, or the open file if the path is not UTF-8, which Arrow needs."""
+    if is_encodable(str(path)):
+        yield path
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def is_encodable(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8; the name of a file may hold other bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def plain_name(path: Path) -> str:
     """Return a file's name without the suffix of its compression."""
     return path.stem if path.suffix.lower() in COMPRESSED else path.name
@@ -85,7 +105,7 @@ def content_of(path: Path, most: int | None = None) -> bytes:
     import pyarrow as pa
 
     try:
-        with pa.input_stream(path, compression=compression_of(path)) as stream:
+        with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
             return bytes(stream.read(most))
     except MemoryError as error:
         raise ReadError(

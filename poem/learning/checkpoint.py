@@ -35,7 +35,7 @@ def held_checkpoint(folder: str | Path | None) -> Iterator[None]:
 
 
 class Checkpoint:
-    """A folder, held by :func:`held_checkpoint`, that belongs to one log and one set of settings; None keeps nothing."""
+    """A folder that is held and belongs to one log and one set of settings; None keeps nothing."""
 
     def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
         self.folder, self.first = None if folder is None else Path(folder), 0

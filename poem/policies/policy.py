@@ -27,6 +27,7 @@ from poem.structures import (
     Space,
     Structure,
 )
+from poem.text import harmless_json
 
 # Earlier files have no checksum: 1 is a plain policy, 2 has a floor, 3 a structure that came later, 4 trees.
 FILE_VERSION = CHECKED_VERSION
@@ -294,7 +295,7 @@ class Policy:
         if self.structure.described:
             about["action_names"] = None if self.action_names is None else list(self.action_names)
             about["action_features"] = None if self.action_features is None else self.action_features.to_data()
-        content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
+        content = save(tensors, metadata={"poem": harmless_json(json.dumps(about, ensure_ascii=False))})
         return write_whole(Path(path), with_checksum(content))
 
 
