@@ -1,4 +1,4 @@
-"""Names of files and folders that are not UTF-8: every command and every format works with them, or says what is wrong."""
+"""Names of files and folders that are not UTF-8: every command and format works with them, or says what is wrong."""
 
 import json
 import os
@@ -43,8 +43,7 @@ LINES = {
     "report": (["report", "{policy}", "{later}", "-o", "{new}.html", "--title", "{new}"], ".html"),
     "convert": (["convert", "{log}", "{new}.parquet", *COLUMNS], ".parquet"),
     "simulate": (
-        ["simulate", "{labelled}", "--label", "kind", "-o", "{new}.parquet", "--policy", "{new}.poem"]
-        + ["--fraction", "0.5"],
+        [*"simulate {labelled} --label kind --fraction 0.5".split(), "-o", "{new}.parquet", "--policy", "{new}.poem"],
         ".parquet",
     ),
 }
