@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -87,14 +87,14 @@ def _parser() -> "argparse.ArgumentParser":
     import argparse
 
     from poem.commands import COMMANDS
-    from poem.text import visible
+    from poem.text import visible_line
     from poem.version import VERSION
 
     class Parser(argparse.ArgumentParser):
-        """Shows what was typed with escapes in place of what could act on a terminal."""
+        """Says what is wrong with escapes in place of what could act on a terminal."""
 
-        def _print_message(self, message: str, file: Any = None) -> None:
-            super()._print_message(visible(message), file)
+        def error(self, message: str) -> NoReturn:
+            super().error(visible_line(message))
 
     parser = Parser(
         prog="poem",

@@ -31,6 +31,7 @@ def odd(shop, tmp_path_factory):
     return SimpleNamespace(**files)
 
 
+HALF = ("--fraction", "0.5")
 LINES = {
     "inspect": (["inspect", "{log}", *COLUMNS], None),
     "train": (["train", "{log}", "-o", "{new}.poem", "--checkpoint", "{new}", *FIT, *COLUMNS], ".poem"),
@@ -43,7 +44,7 @@ LINES = {
     "report": (["report", "{policy}", "{later}", "-o", "{new}.html", "--title", "{new}"], ".html"),
     "convert": (["convert", "{log}", "{new}.parquet", *COLUMNS], ".parquet"),
     "simulate": (
-        [*"simulate {labelled} --label kind --fraction 0.5".split(), "-o", "{new}.parquet", "--policy", "{new}.poem"],
+        ["simulate", "{labelled}", "--label", "kind", "-o", "{new}.parquet", "--policy", "{new}.poem", *HALF],
         ".parquet",
     ),
 }
