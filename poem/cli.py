@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     import argparse
@@ -36,8 +36,10 @@ def _bug() -> int:
     """Say that an error is none that poem foresaw."""
     import traceback
 
-    traceback.print_exc()
-    print("poem: this is a bug in poem, not an answer; please report it with the lines above", file=sys.stderr)
+    from poem.progress import tell
+
+    tell(traceback.format_exc())
+    tell("poem: this is a bug in poem, not an answer; please report it with the lines above\n")
     return BUG
 
 
@@ -57,6 +59,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
 
     from poem.commands.typed import as_typed
     from poem.errors import PoemError
+    from poem.progress import tell_line
 
     _mend_streams()
     options, unknown = _parser().parse_known_args(arguments)
@@ -67,16 +70,16 @@ def _answered(arguments: Sequence[str] | None) -> int:
             warnings.showwarning = _teller(options)
             return int(options.run(options))
     except PoemError as error:
-        print(f"poem: {as_typed(error, options.parser)}", file=sys.stderr)
+        tell_line(f"poem: {as_typed(error, options.parser)}")
         return 2
     except BrokenPipeError:  # the reader of our output has gone: nothing more to say
         _let_stdout_go()
         return BROKEN_PIPE
     except OSError as error:
-        print(f"poem: {error}. Check the path and its permissions.", file=sys.stderr)
+        tell_line(f"poem: {error}. Check the path and its permissions.")
         return 2
     except MemoryError as error:
-        print(f"poem: there is not enough memory ({error}). Take fewer rows or features.", file=sys.stderr)
+        tell_line(f"poem: there is not enough memory ({error}). Take fewer rows or features.")
         return 2
 
 
@@ -84,9 +87,16 @@ def _parser() -> "argparse.ArgumentParser":
     import argparse
 
     from poem.commands import COMMANDS
+    from poem.text import visible_line
     from poem.version import VERSION
 
-    parser = argparse.ArgumentParser(
+    class Parser(argparse.ArgumentParser):
+        """Says what is wrong with escapes in place of what could act on a terminal."""
+
+        def error(self, message: str) -> NoReturn:
+            super().error(visible_line(message))
+
+    parser = Parser(
         prog="poem",
         usage="poem COMMAND … [options]",
         description="Learn better decisions from logs of past ones.",
@@ -134,8 +144,9 @@ def _teller(options: "argparse.Namespace") -> Callable[..., None]:
     def show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
         from poem.commands.typed import as_typed
         from poem.errors import PoemWarning
+        from poem.progress import tell_line
 
         if issubclass(category, PoemWarning) and not options.quiet:
-            print(f"poem: warning: {as_typed(message, options.parser)}", file=sys.stderr)
+            tell_line(f"poem: warning: {as_typed(message, options.parser)}")
 
     return show_warning

@@ -13,6 +13,7 @@
     ├── WriteError (OSError)             a file that could not be written; nothing of it was left
     ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
     ├── CheckpointError                  a checkpoint folder that belongs to another fit
+    ├── BusyError                        a checkpoint or results folder that another process is using
     └── DegenerateError                  every candidate policy avoids the logged outputs
 
     PoemWarning (UserWarning)
@@ -64,6 +65,10 @@ class PolicyFileError(PoemError, ValueError):
 
 class CheckpointError(PoemError):
     """A checkpoint folder that belongs to another log or to other settings."""
+
+
+class BusyError(PoemError):
+    """A checkpoint or results folder that another process is using."""
 
 
 class DegenerateError(PoemError):

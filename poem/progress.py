@@ -11,6 +11,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from poem.text import visible, visible_line
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
@@ -24,8 +26,13 @@ PATIENCE = 2.0  # seconds after which one wants to see that work goes on
 def tell(text: str) -> None:
     """Write to stderr, if there is one: that nobody listens must not end the work."""
     with suppress(OSError, ValueError, AttributeError):  # its reader has gone, it was closed, or there is none
-        sys.stderr.write(text)
+        sys.stderr.write(visible(text))
         sys.stderr.flush()
+
+
+def tell_line(text: str) -> None:
+    """Write one line to stderr, whatever a name in it holds."""
+    tell(visible_line(text) + "\n")
 
 
 def is_terminal() -> bool:
@@ -97,13 +104,13 @@ def _line(title: str, state: str, done: int, total: int | None) -> "RenderableTy
     from rich.text import Text
 
     line = Table.grid(padding=(0, 1))
-    cells: list[RenderableType] = [Text(title)]
+    cells: list[RenderableType] = [Text(visible_line(title))]
     line.add_column(no_wrap=True, overflow="ellipsis")
     if total is not None:
         line.add_column(width=BAR)
         cells.append(ProgressBar(total=max(total, 1), completed=done, width=BAR))
     line.add_column(no_wrap=True, overflow="ellipsis", style="dim")
-    line.add_row(*cells, Text(state))
+    line.add_row(*cells, Text(visible_line(state)))
     return line
 
 
@@ -131,7 +138,7 @@ class Working:
         if self.live:
             self._screen.draw(f"{self.title} …", span)
         else:
-            tell(f"{self.title} … {span}\n")
+            tell_line(f"{self.title} … {span}")
 
 
 class Progress:
@@ -156,7 +163,7 @@ class Progress:
         self._pulse.stop()
         self._screen.close()
         if self.enabled and error is None and self._elapsed() >= self.after:
-            tell(f"{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}\n")
+            tell_line(f"{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}")
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
@@ -192,7 +199,7 @@ class Progress:
         if self.live:
             self._screen.draw(self.title, state, self.done, self.total)
         else:
-            tell(f"{self.title}: {state}\n")
+            tell_line(f"{self.title}: {state}")
 
     def _left(self) -> str:
         if not 0 < self.done < self.total:

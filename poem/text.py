@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+# Characters that change what a terminal shows of others, or cannot be written: controls, marks of direction, separators
+# of lines, and halves of surrogate pairs, which stand for the bytes of a file name that is not UTF-8.
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+BREAKS = re.compile("[\t\n]")
 GAP = 2  # columns between two columns of a table
 # How a line begins in a terminal, and the colour of that beginning; the first one that fits counts.
 TONES = (
@@ -21,6 +26,20 @@ TONES = (
 )
 
 
+def visible(text: str) -> str:
+    """Return a text with escapes such as ``\\x1b`` in place of characters that could act on a terminal."""
+    return UNSEEN.sub(_escape, text)
+
+
+def visible_line(text: str) -> str:
+    """Return the same as one line: what comes from a log must not look like a line of poem's own."""
+    return BREAKS.sub(_escape, visible(text))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table of text: the first ``left`` columns are aligned to the left, the others to the right."""
@@ -28,6 +47,10 @@ class Grid:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "head", tuple(map(visible_line, self.head)))
+        object.__setattr__(self, "rows", tuple(tuple(map(visible_line, row)) for row in self.rows))
 
     def __str__(self) -> str:
         from rich.cells import cell_len  # characters of East Asian scripts take two columns
@@ -79,7 +102,7 @@ class Sheet:
     """Lines of text and tables, one below the other: plain as a string, coloured by rich, and as HTML."""
 
     def __init__(self, *parts: str | Grid) -> None:
-        self.parts = parts
+        self.parts = tuple(visible(part) if isinstance(part, str) else part for part in parts)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.parts))
@@ -97,8 +120,6 @@ class Sheet:
 
 def coloured(text: str) -> "Text":
     """Return a text whose answers, verdicts and warnings stand out; no part of it is taken for markup."""
-    import re
-
     from rich.text import Text
 
     found = Text("\n").join(Text(line) for line in text.split("\n"))
@@ -119,7 +140,12 @@ def _paragraphs(text: str) -> str:
 
 def as_json(content: Any, indent: int | None = 2) -> str:
     """Return content as JSON, which knows no infinity and no NaN: they are null."""
-    return json.dumps(_finite(content), ensure_ascii=False, indent=indent, default=str, allow_nan=False)
+    return harmless_json(json.dumps(_finite(content), ensure_ascii=False, indent=indent, default=str, allow_nan=False))
+
+
+def harmless_json(text: str) -> str:
+    """Return JSON of the same content, with JSON's escapes for what could act on a terminal or is not UTF-8."""
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _finite(content: Any) -> Any:

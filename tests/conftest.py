@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 import poem
 
 # Fixtures that several files share stand beside the helpers that make them.
-pytest_plugins = ("evaluated_logs", "known_worlds", "same_logs", "shop_logs")
+pytest_plugins = ("browsers", "evaluated_logs", "known_worlds", "same_logs", "shop_logs")
 
 
 @pytest.fixture(scope="session")

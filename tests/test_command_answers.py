@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -13,8 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from safetensors import safe_open
-from safetensors.numpy import save
+from earlier_policies import with_metadata, without_checksum
 from shop_logs import COLUMNS, FIT, NEW, WRITERS, call, command, command_line, refused, shop_table, write_table
 
 import poem
@@ -395,10 +395,8 @@ def test_one_column_alone_can_be_decided_on(tmp_path, capsys):
     ids=lambda record: str(record)[:60],
 )
 def test_a_strange_record_in_a_policy_file_does_no_harm(record, shop, tmp_path, capsys):
-    with safe_open(shop.policy, framework="numpy") as file:
-        about, weights = json.loads(file.metadata()["poem"]), file.get_tensor("weights")
-    about["training"] |= record
-    (tmp_path / "odd.poem").write_bytes(save({"weights": weights}, metadata={"poem": json.dumps(about)}))
+    path = without_checksum(Path(shutil.copy(shop.policy, tmp_path / "odd.poem")))
+    with_metadata(path, lambda about: about | {"training": about["training"] | record})
     assert call("report", tmp_path / "odd.poem", shop.log, "-o", tmp_path / "odd.html", "--quiet", *COLUMNS) == 0
 
 

@@ -92,12 +92,14 @@ def test_an_earlier_policy_gives_the_same_probabilities(kind, tmp_path):
 
 
 @every_kind
-def test_plain_logs_and_policies_are_written_as_before(kind, tmp_path):
+def test_plain_logs_are_written_as_before_and_policies_with_a_checksum(kind, tmp_path):
     log = kind["made"]()
     assert json.loads(pq.read_schema(poem.write_log(log, tmp_path / "log.parquet")).metadata[b"poem"]) == notes_of(kind)
     policy = poem.Policy(log.structure, WEIGHTS, True, log.labels)
     with safe_open(policy.save(tmp_path / "policy.poem"), framework="numpy") as file:
-        assert json.loads(file.metadata()["poem"]) == about_policy(kind)
+        about = json.loads(file.metadata()["poem"])
+    assert len(about.pop("checksum")) == 64
+    assert about == about_policy(kind) | {"version": 5}
 
 
 @every_kind

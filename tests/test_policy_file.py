@@ -207,8 +207,8 @@ def test_weights_of_a_foreign_type_are_refused(tmp_path, kind, size):
 
 
 def test_a_newer_version_is_refused(tmp_path):
-    path = write_file(tmp_path / "new.poem", about=ABOUT | {"version": 5})
-    with pytest.raises(PolicyFileError, match=r"format version 5; this poem reads up to 4\. Upgrade poem"):
+    path = write_file(tmp_path / "new.poem", about=ABOUT | {"version": 6})
+    with pytest.raises(PolicyFileError, match=r"format version 6; this poem reads up to 5\. Upgrade poem"):
         load_policy(path)
 
 

@@ -1,8 +1,6 @@
 """The report: figures by hand, words for each verdict, nothing from the log unescaped, and the page in a browser."""
 
-import os
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -485,22 +483,6 @@ def pages(tmp_path_factory, fitted, class_log, label_log, label_logger):
         write_report(constant([0.01, 0.99], long), rare, folder / "rare.html", title=" ".join(long)),
         write_report(constant([0.4, 0.6], "ab"), coin_log(60).with_groups(np.zeros(60)), folder / "one.html"),
     ]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with sync_api.sync_playwright() as playwright:
-        try:
-            opened = playwright.chromium.launch(executable_path=chromium, args=[*options, "--disable-sync"])
-        except sync_api.Error as error:
-            if chromium is not None or "POEM_BROWSER" in os.environ:  # CI has one, or else has failed
-                raise
-            pytest.skip(f"there is no chromium: {error}")
-        yield opened
-        opened.close()
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -11,7 +11,7 @@ from typing import Any
 
 from poem.commands.typed import as_typed
 from poem.errors import InputError, WriteError
-from poem.progress import Working, tell
+from poem.progress import Working, tell_line
 from poem.text import Sheet, as_json
 
 WIDTH = 78  # columns of a help text
@@ -179,7 +179,7 @@ def to_stdout() -> Iterator[None]:
 def remark(options: argparse.Namespace, text: str) -> None:
     """Say something that is not the answer."""
     if not options.quiet:
-        tell(as_typed(text, options.parser) + "\n")
+        tell_line(as_typed(text, options.parser))
 
 
 def working(options: argparse.Namespace, title: str) -> Working:

@@ -6,6 +6,7 @@ from typing import Any
 
 from poem.commands.arguments import add_command, add_common, add_seed, share, show, working, writable
 from poem.commands.reading import add_columns, log_for, read_raw_log
+from poem.text import visible_line
 
 
 def add(commands: Any) -> None:
@@ -52,5 +53,5 @@ def run(options: argparse.Namespace) -> int:
             n_jobs=options.jobs,
             seed=options.seed,
         )
-    show(options, str(path), {"report": str(path)})
+    show(options, visible_line(str(path)), {"report": str(path)})
     return 0

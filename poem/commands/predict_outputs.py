@@ -1,6 +1,7 @@
 """poem predict: decide for new contexts."""
 
 import argparse
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from poem.commands.arguments import add_command, remark, share, to_stdout, whole_number, working, writable
 from poem.commands.reading import add_actions, add_format, remark_on_gaps
 from poem.errors import InputError
+from poem.text import visible
 
 KINDS = (".csv", ".jsonl", ".parquet")
 
@@ -89,5 +91,11 @@ def _write(table: Any, options: argparse.Namespace) -> None:
         with working(options, "writing"):
             write_table(table, options.out)
         return
+    write = write_lines if options.json or has_lists(table) else write_csv
     with to_stdout():
-        (write_lines if options.json or has_lists(table) else write_csv)(table, sys.stdout.buffer)
+        if not sys.stdout.isatty():
+            write(table, sys.stdout.buffer)
+            return
+        content = io.BytesIO()
+        write(table, content)
+        sys.stdout.write(visible(content.getvalue().decode()))

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from poem.commands.arguments import add_command
+from poem.commands.arguments import add_command, to_stdout
+from poem.progress import tell_line
+from poem.text import visible
 
 
 def add(commands: Any) -> None:
@@ -66,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         progress=not options.quiet,
     )
-    print(found.markdown, end="", flush=True)
+    with to_stdout():
+        sys.stdout.write(visible(found.markdown))
     if not options.quiet:
-        print("files: " + ", ".join(map(str, found.files)), file=sys.stderr)
+        tell_line("files: " + ", ".join(map(str, found.files)))
     return 0

@@ -1,11 +1,11 @@
 """poem demo: a whole round on real data."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from poem.commands.arguments import add_command, print_sheet, to_stdout
+from poem.progress import tell_line
 from poem.text import Sheet
 
 
@@ -40,5 +40,5 @@ def run(options: argparse.Namespace) -> int:
         print_sheet(Sheet(table_of(demo.rows)))
     picture = draw(demo, options.out / "poem-demo.png")
     if not options.quiet:
-        print(f"picture: {picture}", file=sys.stderr)
+        tell_line(f"picture: {picture}")
     return 0

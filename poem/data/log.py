@@ -17,7 +17,7 @@ from poem.data.offers import Offers, Outputs
 from poem.data.splitting import checked_rows, latest_mask, numbered, places_of, random_mask
 from poem.errors import InputError, LogError
 from poem.structures import Available, Labels, Structure, Wanted
-from poem.text import Grid, Sheet
+from poem.text import Grid, Sheet, visible_line
 
 Propensities = Literal["logged", "estimated", "balanced", "missing"]
 Outcome = Literal["loss", "reward"]
@@ -205,7 +205,7 @@ class BanditLog:
 
     def __repr__(self) -> str:
         head, facts = described(self)
-        return "\n".join([head, *(f"  {name:<10}  {text}" for name, text in facts)])
+        return "\n".join([head, *(visible_line(f"  {name:<10}  {text}") for name, text in facts)])
 
     def _repr_html_(self) -> str:
         head, facts = described(self)

@@ -1,7 +1,6 @@
 """A whole round on real data in a minute: log, learn, judge, and compare with the truth."""
 
 import io
-import sys
 import time
 import warnings
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from poem.files import write_whole
 from poem.learning import Fit, Selection, fit, warm_up
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.policies import Policy, constant_policy, supervised, uniform_policy
+from poem.progress import tell_line
 from poem.simulation import simulate
 from poem.text import Grid
 
@@ -127,7 +127,7 @@ def _digits(rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
 
 def _say(enabled: bool, text: str) -> None:
     if enabled:
-        print(text, file=sys.stderr, flush=True)
+        tell_line(text)
 
 
 # ---- output ---------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """From the names of tables and figures to files: what is missing is run, and all is drawn from the record."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +9,18 @@ from poem.compute import count_threads
 from poem.errors import InputError
 from poem.experiments.document import Section, Text, to_html, to_markdown
 from poem.experiments.figures import curves_of, section_of
-from poem.experiments.protocol import Protocol, protocol_named
+from poem.experiments.protocol import PROTOCOLS, Protocol, protocol_named
 from poem.experiments.record import Record
 from poem.experiments.run import data_named
 from poem.experiments.schedule import run_all
 from poem.experiments.spec import ITEMS, SWEEPS, datasets_of, runs_for, table_logging
 from poem.experiments.summary import Results
 from poem.experiments.tables import Tables
-from poem.files import write_whole
+from poem.files import held_folder, write_whole
 from poem.simulation import CATALOG, Dataset
 from poem.version import VERSION
+
+OWN = re.compile(rf"({'|'.join(PROTOCOLS)})-[a-z0-9-]+\.(md|html|png|svg)")  # names of tables and figures
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,15 @@ def reproduce(
     if Path(out).exists() and not Path(out).is_dir():
         raise InputError(f"the output folder {str(out)!r} is a file. Choose another one.")
     Path(out).mkdir(parents=True, exist_ok=True)
-    record = Record(Path(out) / "runs.csv")
-    seeds = range(seed, seed + runs)
-    planned = (record.missing(run, rules, loaded[run.dataset]) for run in runs_for(wanted, dataset, rules, seeds))
-    todo = [run for run in planned if run is not None]
-    if todo:
-        record.begin()
-        run_all(todo, rules, folder, record, processes, progress)
-    return _written(wanted, dataset, rules, record, loaded, seeds, Path(out))
+    with held_folder(Path(out), OWN, "Wait until that command has ended, or choose another folder with --out."):
+        record = Record(Path(out) / "runs.csv")
+        seeds = range(seed, seed + runs)
+        planned = (record.missing(run, rules, loaded[run.dataset]) for run in runs_for(wanted, dataset, rules, seeds))
+        todo = [run for run in planned if run is not None]
+        if todo:
+            record.begin()
+            run_all(todo, rules, folder, record, processes, progress)
+        return _written(wanted, dataset, rules, record, loaded, seeds, Path(out))
 
 
 def _checked_items(items: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, Arrow tables, downloads."""
+"""Files that are written whole or not at all, folders for one process at a time, Arrow tables, downloads."""
 
 from poem.files.arrow import (
     EXACT,
@@ -29,8 +29,10 @@ from poem.files.arrow import (
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.formulas import guarded_names, unguarded
+from poem.files.held import held_folder
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
-from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
+from poem.files.whole import COMPRESSED, compression_of, content_of, for_arrow, plain_name, whole_file, write_whole
 
 __all__ = [
     "COMPRESSED",
@@ -52,7 +54,10 @@ __all__ = [
     "first_odd",
     "flattened",
     "floats",
+    "for_arrow",
+    "guarded_names",
     "has_lists",
+    "held_folder",
     "is_category",
     "is_list",
     "is_number",
@@ -65,6 +70,7 @@ __all__ = [
     "row_place",
     "shown",
     "strings",
+    "unguarded",
     "whole_file",
     "with_codes",
     "write_csv",

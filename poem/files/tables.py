@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 from poem.errors import InputError
 from poem.files.arrow import is_list
+from poem.files.formulas import guarded
 from poem.files.whole import whole_file
 from poem.text import as_json
 
@@ -19,15 +20,16 @@ def write_table(table: Any, path: Path) -> Path:
         raise InputError(f"a table is written to a file that ends in {', '.join(TABLES)}; found {str(path)!r}.")
     if kind == ".csv" and has_lists(table):
         raise InputError(f"{path} cannot hold lists (label sets or features); use .jsonl or .parquet.")
-    with whole_file(path) as temporary:
-        if kind == ".parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(table, temporary)
-        else:
-            with temporary.open("wb") as file:
-                (write_lines if kind == ".jsonl" else write_csv)(table, file)
+    write = {".csv": write_csv, ".jsonl": write_lines, ".parquet": _write_parquet}[kind]
+    with whole_file(path) as temporary, temporary.open("wb") as file:
+        write(table, file)
     return path
+
+
+def _write_parquet(table: Any, file: BinaryIO) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(table, file)
 
 
 def has_lists(table: Any) -> bool:
@@ -36,11 +38,11 @@ def has_lists(table: Any) -> bool:
 
 
 def write_csv(table: Any, file: BinaryIO) -> None:
-    """Write a table as CSV to an open file."""
+    """Write a table as CSV to an open file; no cell of it is a formula."""
     from pyarrow import ArrowException, csv
 
     try:
-        csv.write_csv(table, file)
+        csv.write_csv(guarded(table), file)
     except ArrowException as error:
         raise InputError(f"the table cannot be written as CSV: {error}. Write JSON lines or Parquet.") from error
 
@@ -49,4 +51,4 @@ def write_lines(table: Any, file: BinaryIO) -> None:
     """Write a table as JSON lines to an open file."""
     for batch in table.to_batches(max_chunksize=BLOCK):
         lines = (as_json(row, indent=None) + "\n" for row in batch.to_pylist())
-        file.write("".join(lines).encode("utf-8", "replace"))
+        file.write("".join(lines).encode())

@@ -6,12 +6,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from poem.errors import InputError, ReadError, WriteError
 
 # What compressed files begin with; bz2's is followed by π, so that a column may be called BZh1.
 MAGIC = {"gzip": rb"\x1f\x8b\x08", "bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "zstd": rb"\x28\xb5\x2f\xfd"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".zstd")
+TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # what mkstemp makes of the name of a file, as whole_file asks
 
 
 @contextmanager
@@ -46,6 +48,14 @@ def write_whole(path: Path, content: bytes) -> Path:
     return path
 
 
+def remove_leftovers(folder: Path, own: re.Pattern[str]) -> None:
+    """Remove what killed processes left of the files with names in ``own``; none of them may be written meanwhile."""
+    for path in folder.iterdir():
+        found = TEMPORARY.fullmatch(path.name)
+        if found and own.fullmatch(found[1]):
+            path.unlink(missing_ok=True)
+
+
 def _cannot_write(path: Path, error: OSError) -> WriteError:
     reason = error.strerror or str(error)
     return WriteError(
@@ -66,6 +76,25 @@ def compression_of(path: Path) -> str | None:
     return next((name for name, magic in MAGIC.items() if re.match(magic, head)), None)
 
 
+@contextmanager
+def for_arrow(path: Path) -> Iterator[Any]:
+    """Give what Arrow can read a file from: its path, or the open file if the path is not UTF-8, which Arrow needs."""
+    if is_encodable(str(path)):
+        yield path
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def is_encodable(text: str) -> bool:
+    """Tell whether a text can be written as UTF-8; the name of a file may hold other bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def plain_name(path: Path) -> str:
     """Return a file's name without the suffix of its compression."""
     return path.stem if path.suffix.lower() in COMPRESSED else path.name
@@ -76,7 +105,7 @@ def content_of(path: Path, most: int | None = None) -> bytes:
     import pyarrow as pa
 
     try:
-        with pa.input_stream(path, compression=compression_of(path)) as stream:
+        with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
             return bytes(stream.read(most))
     except MemoryError as error:
         raise ReadError(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from poem.text import Grid, Sheet
+from poem.text import Grid, Sheet, visible_line
 
 Verdict = Literal["fit", "with care", "unfit"]
 Topic = Literal[
@@ -144,7 +144,7 @@ class Health:
             for line in _wrapped(f"  {MARKS[finding.verdict]} ", "    ", finding.reason)
         ]
         table = ["", str(self._table())] if self.actions else []
-        head = f"{self.name}: is this log fit for learning?"
+        head = visible_line(f"{self.name}: is this log fit for learning?")
         return "\n".join([head, "", *body, *table, "", self._summary(), *reasons])
 
     def _repr_html_(self) -> str:

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -11,21 +13,34 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import CheckpointError, PolicyFileError
-from poem.files import write_whole
+from poem.files import held_folder, write_whole
 from poem.policies import Policy, load_policy
 from poem.version import VERSION
 
+OWN = re.compile(r"fit\.json|candidate-\d+\.poem")
+
+
+@contextmanager
+def held_checkpoint(folder: str | Path | None) -> Iterator[None]:
+    """Keep other fits out of a checkpoint folder, which is made if it is not there."""
+    if folder is None:
+        yield
+        return
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise CheckpointError(f"the checkpoint {str(folder)!r} is a file; a folder is needed. Pass another path.")
+    path.mkdir(parents=True, exist_ok=True)
+    with held_folder(path, OWN, "Wait until that fit has ended, or pass another folder."):
+        yield
+
 
 class Checkpoint:
-    """A folder that belongs to one log and one set of settings; None keeps nothing."""
+    """A folder that is held and belongs to one log and one set of settings; None keeps nothing."""
 
     def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
         self.folder, self.first = None if folder is None else Path(folder), 0
         if self.folder is None:
             return
-        if self.folder.exists() and not self.folder.is_dir():
-            raise CheckpointError(f"the checkpoint {str(folder)!r} is a file; a folder is needed. Pass another path.")
-        self.folder.mkdir(parents=True, exist_ok=True)
         owner = self.folder / "fit.json"
         if not owner.exists():
             write_whole(owner, json.dumps({"fingerprint": fingerprint}).encode())

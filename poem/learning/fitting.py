@@ -11,6 +11,7 @@ from poem.compute import OneBlasThread
 from poem.data import BanditLog
 from poem.estimators import Objective
 from poem.evaluation import LossBounds
+from poem.learning.checkpoint import held_checkpoint
 from poem.learning.options import Selection, checked_selection
 from poem.learning.portfolio import MULTIPLIERS, Lam
 from poem.learning.result import Fit
@@ -92,7 +93,8 @@ def fit(
     progress : bool, optional
         Show a line on stderr; by default on a terminal only, after two seconds.
     checkpoint : path, optional
-        A folder for finished candidates; a fit that was interrupted resumes from it.
+        A folder for finished candidates; a fit that was interrupted resumes from it. One fit uses it at a time; another
+        one raises a BusyError.
     """
     wish = Wish(
         log=log,
@@ -112,7 +114,7 @@ def fit(
         checkpoint=checkpoint,
     )
     stages = Stages(wish)
-    with OneBlasThread(), _progress(progress, stages.work) as line:
+    with held_checkpoint(checkpoint), OneBlasThread(), _progress(progress, stages.work) as line:
         return stages.result(line)
 
 

@@ -10,33 +10,52 @@ from poem.arrays import AnyArray
 from poem.compute import Forest
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError, PolicyFileError
+from poem.policies import checksum
 from poem.policies.floor import FlooredPolicy
-from poem.policies.policy import FOREST_VERSION, Policy
+from poem.policies.policy import FILE_VERSION, Policy
 from poem.policies.record import Record
 from poem.structures import structure_from_data
+
+LENGTH = 8  # bytes that say how long the header is
+LONGEST_HEADER = 100_000_000  # bytes that safetensors allows
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | FlooredPolicy:
     """Read a policy that :meth:`Policy.save` wrote, with its floor if it has one. Nothing in the file is executed."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
 
     if not Path(path).is_file():
         raise PolicyFileError(f"there is no policy file at {os.fspath(path)!r}. Check the path.")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+        header, content = _content(Path(path))
+        tensors = load(content)
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, KeyError) as error:
         raise PolicyFileError(
             f"{os.fspath(path)!r} is not a whole policy file: it is of another format, or cut off ({error}). Pass a "
             "file that was saved as a policy, or save it again."
         ) from error
-    return _rebuild(os.fspath(path), metadata, tensors)
+    about, version = _about(os.fspath(path), header)
+    checksum.check(os.fspath(path), content, about, version)
+    return _rebuild(os.fspath(path), about, tensors)
 
 
-def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) -> Policy | FlooredPolicy:
+def _content(path: Path) -> tuple[bytes, bytes]:
+    """Return the header and the whole of a safetensors file; a large file of another kind is not read."""
+    with path.open("rb") as file:
+        size = file.read(LENGTH)
+        length = int.from_bytes(size, "little")
+        if len(size) < LENGTH or length > LONGEST_HEADER:
+            raise ValueError("it does not begin like a safetensors file")
+        file.seek(0)
+        content = file.read()
+    return content[LENGTH : LENGTH + length], content
+
+
+def _about(path: str, header: bytes) -> tuple[dict[str, Any], int]:
+    """Return what a policy file says of itself, and its version."""
     try:
-        about = json.loads(metadata["poem"])
+        about = json.loads(json.loads(header)["__metadata__"]["poem"])
         if about["format"] != "poem.policy":
             raise KeyError("format")
         version = int(about["version"])
@@ -44,10 +63,14 @@ def _rebuild(path: str, metadata: dict[str, str], tensors: dict[str, AnyArray]) 
         raise PolicyFileError(
             f"{path!r} is a safetensors file, but not a policy: poem's metadata is missing or broken ({error})."
         ) from error
-    if version > FOREST_VERSION:
+    if version > FILE_VERSION:
         raise PolicyFileError(
-            f"{path!r} has format version {version}; this poem reads up to {FOREST_VERSION}. Upgrade poem."
+            f"{path!r} has format version {version}; this poem reads up to {FILE_VERSION}. Upgrade poem."
         )
+    return about, version
+
+
+def _rebuild(path: str, about: dict[str, Any], tensors: dict[str, AnyArray]) -> Policy | FlooredPolicy:
     try:
         weights, labels = tensors["weights"], tuple(about["labels"])
         if weights.dtype.kind != "f":

@@ -15,6 +15,7 @@ from poem.data import BanditLog, Catalogue, Layout, Offers, offered_design
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
 from poem.files import write_whole
+from poem.policies.checksum import CHECKED_VERSION, EMPTY, KEY, with_checksum
 from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
 from poem.policies.scored import Scored
@@ -26,9 +27,10 @@ from poem.structures import (
     Space,
     Structure,
 )
+from poem.text import harmless_json
 
-# A floor, trees, and a structure that came later must not be overlooked by a poem that does not know of it.
-FILE_VERSION, FLOORED_VERSION, NEWER_VERSION, FOREST_VERSION = 1, 2, 3, 4
+# Earlier files have no checksum: 1 is a plain policy, 2 has a floor, 3 a structure that came later, 4 trees.
+FILE_VERSION = CHECKED_VERSION
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,8 +281,9 @@ class Policy:
             tensors |= {} if floor.other.forest is None else floor.other.forest.to_arrays("floor.forest")
             about_floor = {"share": float(floor.share), "intercept": floor.other.intercept}
         about = {
+            KEY: EMPTY,
             "format": "poem.policy",
-            "version": self._file_version(None if floor is None else floor.other),
+            "version": FILE_VERSION,
             "floor": about_floor,
             "structure": self.structure.to_data(),
             "intercept": self.intercept,
@@ -292,15 +295,8 @@ class Policy:
         if self.structure.described:
             about["action_names"] = None if self.action_names is None else list(self.action_names)
             about["action_features"] = None if self.action_features is None else self.action_features.to_data()
-        content = save(tensors, metadata={"poem": json.dumps(about, ensure_ascii=False)})
-        return write_whole(Path(path), content)
-
-    def _file_version(self, floor: "Policy | None") -> int:
-        if self.forest is not None or (floor is not None and floor.forest is not None):
-            return FOREST_VERSION
-        if not self.structure.inferred:
-            return NEWER_VERSION
-        return FILE_VERSION if floor is None else FLOORED_VERSION
+        content = save(tensors, metadata={"poem": harmless_json(json.dumps(about, ensure_ascii=False))})
+        return write_whole(Path(path), with_checksum(content))
 
 
 def policy_for(

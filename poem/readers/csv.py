@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from poem.errors import InputError, ReadError
-from poem.files import Table, compression_of, content_of, is_text, is_utf8
+from poem.files import Table, compression_of, content_of, for_arrow, guarded_names, is_text, is_utf8, unguarded
 from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -37,19 +37,20 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
     _check_text(path, table)
     _check_delimiter(path, table, used)
     _check_last_quote(path, table)
-    return _without_blanks(table)
+    return unguarded(_without_blanks(table))
 
 
 def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), threads: bool = True) -> Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    with pa.input_stream(path, compression=compression_of(path)) as stream:
+    as_text = dict.fromkeys((*texts, *guarded_names(texts)), pa.string())
+    with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
         table = csv.read_csv(
             stream,
             read_options=csv.ReadOptions(block_size=block, use_threads=threads),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+            convert_options=csv.ConvertOptions(column_types=as_text),
         )
     assert table.column_names is not None  # decodes them, which fails here if they are not UTF-8
     return table

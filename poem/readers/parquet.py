@@ -10,7 +10,7 @@ from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
-from poem.files import Column, Table, compression_of, content_of, whole_file
+from poem.files import Column, Table, compression_of, content_of, for_arrow, whole_file
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
 from poem.readers.native_candidates import labels_column, native_candidates, row_lists
@@ -27,9 +27,10 @@ def read_table(path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else path
-        with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
-            return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+        with for_arrow(path) as named:
+            source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else named
+            with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
+                return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -53,8 +54,8 @@ def write_raw(raw: RawLog, path: Path) -> Path:
     kept = [name for name in raw.table.column_names if name in {*raw.roles.taken(), *raw.roles.context}]
     table = raw.table.select(kept).replace_schema_metadata(notes_of(raw))
     try:
-        with whole_file(path) as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        with whole_file(path) as temporary, temporary.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
     except pa.ArrowException as error:
         raise InputError(
             f"the log cannot be written as Parquet: {_first_line(error)}. Leave out columns of rare types (--ignore)."

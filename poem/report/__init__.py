@@ -58,5 +58,5 @@ def write_report(
         Threads, and the seed of the loss model's folds.
     """
     html = report_html(policy, log, other=other, level=level, title=title, n_jobs=n_jobs, seed=seed)
-    # Labels may hold half of a surrogate pair, which UTF-8 cannot say.
+    # Names may hold half of a surrogate pair, which UTF-8 cannot say; most are shown as escapes before.
     return write_whole(Path(path), html.encode("utf-8", "xmlcharrefreplace"))

@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from poem.report import show_changes, show_estimates, show_origin, show_trust, show_verdict
 from poem.report.content import Content
+from poem.report.markup import harmless
 from poem.report.verdict import Range
 from poem.report.wording import count, counted, cut, percent, points, significant
 from poem.version import VERSION
@@ -46,6 +47,7 @@ def _templates() -> Environment:
     found = Environment(
         loader=PackageLoader("poem.report"),
         autoescape=True,
+        finalize=harmless,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
