@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import Matrix, Threads, is_sparse
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.objectives import propensity_model
@@ -105,17 +105,21 @@ class Steps:
         return bool((reached <= np.log(LACKING)).any())
 
     def _leaves(self, X: Matrix) -> IntArray:
-        leaves: IntArray = self.tree.apply(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float32)).astype(
-            np.int64
-        )
+        leaves: IntArray = self.tree.apply(_single(X.toarray() if is_sparse(X) else X)).astype(np.int64)
         return leaves
+
+
+def _single(X: Matrix) -> AnyArray:
+    """Return contexts in float32, which scikit-learn's trees take; what is beyond it stays at its ends, in order."""
+    most = np.finfo(np.float32).max
+    return np.clip(np.asarray(X, dtype=np.float64), -most, most).astype(np.float32)
 
 
 def can_have_steps(log: BanditLog, structure: Structure) -> bool:
     """Tell whether a tree is tried on a log."""
     # What is available decides as well as the context does: a tree over contexts does not know it.
     few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS and log.available is None
-    return few and not is_sparse(log.X) and log.n_features <= WIDEST
+    return few and not is_sparse(log.X) and 1 <= log.n_features <= WIDEST
 
 
 def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
@@ -163,7 +167,7 @@ def fit_steps(log: BanditLog) -> Steps:
     """Fit a tree to the logged outputs, with the mean propensity of each output in each leaf."""
     from sklearn.tree import DecisionTreeClassifier
 
-    X = np.asarray(log.X[log.context], dtype=np.float32)
+    X = _single(log.X[log.context])
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_samples_leaf=min(LEAST_LEAF, len(log)), random_state=0)
     tree.fit(X, log.y)
     leaf, k = tree.apply(X), len(log.labels)

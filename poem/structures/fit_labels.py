@@ -17,6 +17,8 @@ def label_weights(X: Any, codes: AnyArray, unseen: Unseen, options: dict[str, An
     """Fit one logistic regression per label."""
     from sklearn.linear_model import LogisticRegression
 
+    if X.shape[1] == 0:
+        return label_weights(_one_empty_feature(X), codes, unseen, options)[1:]
     weights = np.zeros((X.shape[1] + 1, codes.shape[1]))
     # The same optimum either way; the dual has one variable per row, the primal one per feature.
     options = options | {"solver": "liblinear", "dual": X.shape[0] <= X.shape[1], "random_state": 0}
@@ -37,6 +39,8 @@ def class_weights(X: Any, codes: AnyArray, n_classes: int, unseen: Unseen, optio
     """Fit one multinomial regression."""
     from sklearn.linear_model import LogisticRegression
 
+    if X.shape[1] == 0:
+        return class_weights(_one_empty_feature(X), codes, n_classes, unseen, options)[1:]
     weights = np.zeros((X.shape[1] + 1, n_classes))
     present = np.unique(codes)
     missing = np.setdiff1d(np.arange(n_classes), present)
@@ -49,6 +53,11 @@ def class_weights(X: Any, codes: AnyArray, n_classes: int, unseen: Unseen, optio
     else:
         weights[:-1, present], weights[-1, present] = model.coef_.T, model.intercept_
     return weights
+
+
+def _one_empty_feature(X: Any) -> FloatArray:
+    """Return a feature that is 0 in all rows: scikit-learn takes no matrix without features."""
+    return np.zeros((X.shape[0], 1))
 
 
 def likelihood_weights(structure: "Fixed", X: Any, codes: AnyArray, options: dict[str, Any]) -> FloatArray:
