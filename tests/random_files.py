@@ -5,6 +5,7 @@ import gzip
 import json
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def write(table, path, pack="", parts=1):
         path = path.with_suffix("")
         path.mkdir()
         cuts = np.linspace(0, table.num_rows, parts + 1).astype(int)
-        for number, (first, last) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        for number, (first, last) in enumerate(pairwise(cuts)):
             if last > first:
                 write(table.slice(first, last - first), path / f"part-{number}{suffix}", pack)
         return path
@@ -151,7 +152,7 @@ def ds_line(rng, pool, size):
         "p": [1.0 / count] * count,
         "Timestamp": f"2026-11-16T08:{rng.integers(10, 60)}:00Z",
         "c": {
-            "user": {word: 1 for word in chosen_words(rng, pool).split()},
+            "user": dict.fromkeys(chosen_words(rng, pool).split(), 1),
             "_multi": [{"i": {"x": at, "text": chosen_words(rng, pool)}} for at in range(count)],
         },
     }

@@ -119,7 +119,11 @@ def candidates(draw):
             fields = {} if form == "positions" else {"id": (kind, None)}
             fields |= described or {"price": (pa.float64(), [0.5, 1.0])}
             lists = structs(fields, here, ids, rng)
-        output = [at + 1 for at in place] if form == "positions" else [ids[some[at]] for some, at in zip(here, place, strict=True)]
+        output = (
+            [at + 1 for at in place]
+            if form == "positions"
+            else [ids[some[at]] for some, at in zip(here, place, strict=True)]
+        )
         columns = {"output": pa.array(output, pa.int64() if form == "positions" else kind), "candidates": lists}
         counts = np.array([len(some) for some in here])
         if with_chances:
@@ -224,6 +228,4 @@ def renamed(draw, log):
         return table.rename_columns([new.get(name, name) for name in table.column_names])
 
     label = new.get("output", "output")
-    return replace(
-        log, table=other(log.table), later=other(log.later), options=(*log.options, *options), label=label
-    )
+    return replace(log, table=other(log.table), later=other(log.later), options=(*log.options, *options), label=label)

@@ -52,6 +52,7 @@ SCALARS = [
     (pa.dictionary(pa.uint32(), pa.int64()), st.integers(0, 3)),
     (pa.dictionary(pa.int32(), pa.large_string()), st.text(max_size=3)),
     (pa.dictionary(pa.int16(), pa.float64()), st.floats(-9, 9)),
+    (pa.dictionary(pa.int8(), pa.decimal128(9, 1)), st.decimals(-9, 9, places=1)),
 ]
 HELD = ("int", "uint", "bool", "decimal", "string", "large_string", "dictionary", "null")
 # What a feature can be, and what a label can be: the readers refuse the others.
@@ -140,6 +141,8 @@ def features(draw, kinds):
             return pa.StructArray.from_arrays([inner, inner], names=["inner", "user.age"])
         counts = [size] * rows if shape == "vector" else rng.integers(0, size + 1, rows).tolist()
         lists = [filled(pool, count, rng) for count in counts]
-        return pa.array(lists, {"large list": pa.large_list, "vector": lambda one: pa.list_(one, size)}.get(shape, pa.list_)(kind))
+        return pa.array(
+            lists, {"large list": pa.large_list, "vector": lambda one: pa.list_(one, size)}.get(shape, pa.list_)(kind)
+        )
 
     return make

@@ -496,7 +496,9 @@ def test_the_tail_of_losses_does_not_depend_on_where_zero_is(shift):
 def test_near_ties_and_a_few_others_are_no_heavy_tail():
     # A sharp policy agrees with an ε-greedy logging policy in most rows: its weights there are 1/0.91 but for a trifle.
     rng = np.random.default_rng(5)
-    weights = np.where(rng.random(2_000) < 0.01, 10.0 * rng.uniform(0.9, 1.0, 2_000), 1.1 - rng.exponential(1e-5, 2_000))
+    weights = np.where(
+        rng.random(2_000) < 0.01, 10.0 * rng.uniform(0.9, 1.0, 2_000), 1.1 - rng.exponential(1e-5, 2_000)
+    )
     assert pareto_k(weights) > 0.7
     assert pareto_k(weights, tied=0.01) < 0.5
     assert diagnose(Rows(np.log(weights), -np.ones(2_000)), None, None, None)["Pareto k"].verdict == "trust"

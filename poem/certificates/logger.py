@@ -22,6 +22,7 @@ WIDEST = 256  # features that a tree is tried on
 MOST_OUTPUTS = 64
 LEAVES, LEAST_LEAF = 32, 15
 LEAST = 1e-300
+LARGEST = 1e30  # of which float32 can add up very many
 NEVER = 1e-4  # the probability of an output that was never logged in a leaf
 LACKING = 0.01  # a probability under which an output counts as not supported
 NEARER = 0.8  # share of the linear model's error that a tree's must be below
@@ -110,9 +111,8 @@ class Steps:
 
 
 def _single(X: Matrix) -> AnyArray:
-    """Return contexts in float32, which scikit-learn's trees take; what is beyond it stays at its ends, in order."""
-    most = np.finfo(np.float32).max
-    return np.clip(np.asarray(X, dtype=np.float64), -most, most).astype(np.float32)
+    """Return contexts in float32, as scikit-learn's trees take them; what is too large for it keeps its order."""
+    return np.clip(np.asarray(X, dtype=np.float64), -LARGEST, LARGEST).astype(np.float32)
 
 
 def can_have_steps(log: BanditLog, structure: Structure) -> bool:

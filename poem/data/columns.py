@@ -36,8 +36,8 @@ def checked_loss(loss: Any, reward: Any, n: int) -> FloatArray:
     bad = np.flatnonzero(np.abs(array) > LARGEST_LOSS)
     if len(bad):
         raise LogError(
-            f"{name} must be at most {LARGEST_LOSS:g} in size, or squares of weighted losses overflow; row {bad[0]} has "
-            f"{array[bad[0]]:g} ({len(bad)} such rows). Drop such rows, or divide every {name} by the same number."
+            f"{name} must be at most {LARGEST_LOSS:g} in size, or squares of weighted losses overflow; row {bad[0]} "
+            f"has {array[bad[0]]:g} ({len(bad)} such rows). Drop such rows, or divide every {name} by the same number."
         )
     return array if reward is None else 0.0 - array
 

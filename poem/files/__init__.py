@@ -22,13 +22,13 @@ from poem.files.arrow import (
     is_utf8,
     lengths,
     numbers_of,
-    plain_table,
     row_place,
     shown,
     strings,
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.plain import plain_table
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
 

@@ -29,7 +29,10 @@ def read_table(path: Path) -> Table:
     try:
         source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else path
         with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
-            return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+            try:
+                return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+            except pa.ArrowNotImplementedError:  # categories inside of lists, in a batch that goes over two row groups
+                return pa.concat_tables(map(file.read_row_group, range(file.num_row_groups)))
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
