@@ -52,7 +52,6 @@ SCALARS = [
     (pa.dictionary(pa.uint32(), pa.int64()), st.integers(0, 3)),
     (pa.dictionary(pa.int32(), pa.large_string()), st.text(max_size=3)),
     (pa.dictionary(pa.int16(), pa.float64()), st.floats(-9, 9)),
-    (pa.dictionary(pa.int8(), pa.decimal128(9, 1)), st.decimals(-9, 9, places=1)),
 ]
 HELD = ("int", "uint", "bool", "decimal", "string", "large_string", "dictionary", "null")
 # What a feature can be, and what a label can be: the readers refuse the others.
