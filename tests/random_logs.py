@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from random_values import FEATURES, LABELS, SCALARS, TIMES, features, filled, names, pools, seldom
 
-ROWS = st.sampled_from([40, 1, 2, 5, 12, 20, 25, 30, 40, 40, 60, 60, 80])
+ROWS = st.sampled_from([40, 1, 2, 5, 20, 30, 40, 40, 40, 60, 60, 60, 80, 80, 80])
 MANY_ROWS = st.sampled_from([100, 300, 2000])
 EDGES = [5e-324, 1e-308, 1e-200, 1e-12, 1.0 - 2**-53, 1.0, 0.5]
 LOSSES = {
@@ -207,7 +207,13 @@ def logs(draw):
     many = draw(seldom(10))
     seed, rows = draw(st.integers(0, 9999)), draw(MANY_ROWS if many else ROWS)
     log = RandomLog(
-        make(seed, rows), make(seed + 1, draw(ROWS)), (*options, *told), *catalogue, kind=kind, features=tuple(columns)
+        make(seed, rows),
+        make(seed + 1, draw(ROWS)),
+        (*options, *told),
+        *catalogue,
+        kind=kind,
+        features=tuple(columns),
+        label="y0" if kind == "columns" else "output",
     )
     return draw(renamed(log)) if draw(seldom(4)) else log
 
@@ -227,5 +233,5 @@ def renamed(draw, log):
     def other(table):
         return table.rename_columns([new.get(name, name) for name in table.column_names])
 
-    label = new.get("output", "output")
+    label = new.get(log.label, log.label)
     return replace(log, table=other(log.table), later=other(log.later), options=(*log.options, *options), label=label)

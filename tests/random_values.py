@@ -131,6 +131,7 @@ def features(draw, kinds):
     kind, pool = draw(pools(kinds))
     shape = draw(st.sampled_from(["scalar"] * 6 + ["list", "large list", "vector", "struct"]))
     size = draw(st.integers(1, 3))
+    is_ragged = draw(seldom(8)) or not (pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
     def make(rng, rows):
         if shape == "scalar":
@@ -138,7 +139,8 @@ def features(draw, kinds):
         if shape == "struct":
             inner = pa.array(filled(pool, rows, rng), kind)
             return pa.StructArray.from_arrays([inner, inner], names=["inner", "user.age"])
-        counts = [size] * rows if shape == "vector" else rng.integers(0, size + 1, rows).tolist()
+        ragged = is_ragged and shape != "vector"
+        counts = [size] * rows if not ragged else rng.integers(0, size + 1, rows).tolist()
         lists = [filled(pool, count, rng) for count in counts]
         return pa.array(
             lists, {"large list": pa.large_list, "vector": lambda one: pa.list_(one, size)}.get(shape, pa.list_)(kind)

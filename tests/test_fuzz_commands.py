@@ -23,7 +23,7 @@ from random_values import names, seldom
 from poem.cli import main
 
 SECONDS = float(os.environ.get("POEM_FUZZ_SECONDS", 0))
-EXAMPLES = 25  # of one round; without POEM_FUZZ_SECONDS there is one
+EXAMPLES = 100 if SECONDS else 20  # of one round; without POEM_FUZZ_SECONDS there is one
 # Names of exceptions are for programmers, not for users.
 CLASSES = re.compile(r"\b(Arrow\w+|[A-Z]\w+(Error|Exception)|Traceback)\b")
 ANSWER = re.compile(r"poem( \w+: error)?: (?!warning: )")
@@ -32,7 +32,7 @@ INTERVALS = ("t", "normal", "bootstrap", "bernstein", "truncated", "ls", "bettin
 ESTIMATORS = ("IPS", "SNIPS", "DM", "DR", "SWITCH-DR,LS", "clipped IPS,IX", "SNDR,DRos", "none")
 HOW = (*[("--no-certificate", "--force")] * 6, (), ("--imitate", "--force"), ("--refit",), ("--out-of-time", "--force"))
 NAMED = ("one-hot", "hash", "text", "ignore", "context")
-BOUNDS = ("0,1", "-1,1", "-5,100", "0,1e300", "-1e308,1e308", "0,1e-320")
+BOUNDS = (*["-1e20,1e20"] * 6, "0,1", "-1,1", "-5,100", "0,1e300", "-1e308,1e308", "0,1e-320")
 
 
 # ---- options ----------------------------------------------------------------------------------------
@@ -84,7 +84,17 @@ SIMULATE = some(
     one_of("--structure", "subset", "multiclass", "multilabel"),
 )
 PREDICT = st.sampled_from(
-    [(), (), ("--sample",), ("--sample", "--seed=1"), ("--sample", "--floor=0.1"), ("--floor=0.1",), ("--json",)]
+    [
+        (),
+        (),
+        (),
+        ("--sample",),
+        ("--sample",),
+        ("--sample", "--seed=1"),
+        ("--sample", "--floor=0.1"),
+        ("--floor=0.1",),
+        ("--json",),
+    ]
 )
 
 

@@ -13,7 +13,7 @@ def folds_of(log: BanditLog, folds: int, seed: int) -> IntArray:
     count = int(units.max()) + 1
     if not isinstance(folds, int) or not 2 <= folds <= count:
         raise InputError(
-            f"folds must be from 2 to the number of independent units (users, contexts or rows), {count}; found "
+            f"folds must be from 2 to the number of independent units, {count} (users, contexts or rows); found "
             f"{folds}. Collect more of them, or pass fewer folds."
         )
     order = np.random.default_rng([seed, 4]).permutation(count)
