@@ -230,6 +230,14 @@ def test_features_too_large_for_logistic_regressions():
         poem.supervised(np.full((10, 1), 1e50), sets)
 
 
+def test_weights_that_are_cut_are_said_to_be():
+    log_p = [-9000.0, -0.7, -300.0, -0.7]
+    log = poem.BanditLog(np.zeros((4, 1)), [0, 1, 0, 1], loss=[0.0, 1.0, 0.0, 1.0], log_propensity=log_p)
+    found = poem.evaluate(poem.uniform_policy(log), log, ["IPS"]).diagnostics["policy"]
+    assert "1 rows have weights above e^300, which count as that" in str(found)
+    assert found.verdict == "don't"
+
+
 def test_clips_are_no_larger_than_ratios_can_be():
     clips = Clips.of(poem.BanditLog(np.zeros((2, 1)), [0, 1], loss=[0.0, 1.0], log_propensity=[-9000.0, -0.1]))
     assert clips.auto == clips.most == np.exp(300.0)
