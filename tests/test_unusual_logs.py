@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from poem.evaluation import Clips
 from poem.optimizers.line_search import Found, _between
 from poem.readers import read_raw
 from poem.report.trivial import trivial_policies
+from poem.report.verdict import rows_of_test
 
 pytestmark = pytest.mark.filterwarnings("ignore::poem.errors.DegenerateWarning")  # which commands show
 TRAIN = ("--learner", "ips", "--no-certificate", "--force", "--jobs", "1", "--quiet")
@@ -183,7 +185,6 @@ def edges(*values):
     [
         (edges(0.0, 1.0), edges(1e-300, 0.5)),
         (edges(-1e20, 0.0, 1e20), edges(5e-324, 1e-12, 1.0)),
-        (edges(0.0, 5e-324), edges(5e-324, 0.5)),
         (edges(0.0, 1e-300, 1e20), edges(1e-200, 0.5)),
     ],
 )
@@ -203,6 +204,25 @@ def test_losses_beyond_what_can_be_squared_are_refused(tmp_path, capsys, role):
     assert "loss must be at most 1e+20" in refused(capsys, "convert", log, tmp_path / "out.parquet")
     assert call("inspect", log) == 1
     assert "have a loss beyond 1e+20" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("role", ["loss", "reward"])
+def test_losses_that_differ_by_next_to_nothing_are_refused(tmp_path, capsys, role):
+    """Squares of such differences are 0, so that any gain would look certain."""
+    log = poem.BanditLog(np.zeros((40, 1)), [0, 1] * 20, propensity=[0.5] * 40, **{role: [0.0, 1e-300] * 20})
+    for refused_by in (lambda: poem.evaluate(poem.uniform_policy(log), log), lambda: poem.fit(log, learners="ips")):
+        with refuses(InputError, "differ by 1e-300 at the most", f"Multiply every {role}"):
+            refused_by()
+    path = write_log(tmp_path / "log.parquet", loss=edges(0.0, 5e-324), propensity=edges(5e-324, 0.5))
+    assert call("inspect", path) == 1
+    assert "60 rows have a loss that differs from the others by less than 1e-100" in capsys.readouterr().out
+
+
+def test_the_size_of_a_test_of_tiny_gains():
+    logged = SimpleNamespace(stderr=0.1, n=100)
+    for gain in (5e-324, 1e-200, 0.0):
+        case = SimpleNamespace(evaluation=SimpleNamespace(logged=logged, level=0.95), gain=SimpleNamespace(value=gain))
+        assert rows_of_test(case) == np.inf
 
 
 def _policy_and_log():
@@ -234,7 +254,7 @@ def test_weights_that_are_cut_are_said_to_be():
     log_p = [-9000.0, -0.7, -300.0, -0.7]
     log = poem.BanditLog(np.zeros((4, 1)), [0, 1, 0, 1], loss=[0.0, 1.0, 0.0, 1.0], log_propensity=log_p)
     found = poem.evaluate(poem.uniform_policy(log), log, ["IPS"]).diagnostics["policy"]
-    assert "1 rows have weights above e^300, which count as that" in str(found)
+    assert "1 row has a weight above e^300, counted as e^300" in str(found)
     assert found.verdict == "don't"
 
 

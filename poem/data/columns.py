@@ -8,6 +8,7 @@ from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import LogError
 
 LARGEST_LOSS = 1e20  # times the largest ratio, e^300, and squared, it is still finite
+LEAST_SPREAD = 1e-100  # of losses that differ: its square is still a number
 ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.data import LARGEST_LOSS, BanditLog
+from poem.data import LARGEST_LOSS, LEAST_SPREAD, BanditLog
 from poem.errors import InputError, LearningError
 from poem.estimators import LARGEST_LOG_RATIO, Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
@@ -146,6 +146,11 @@ def loss_range(loss_bounds: LossBounds, log: BanditLog, *held: BanditLog) -> tup
     """
     parts = (log, *held)
     found = min(float(part.loss.min()) for part in parts), max(float(part.loss.max()) for part in parts)
+    if 0.0 < found[1] - found[0] < LEAST_SPREAD:
+        raise InputError(
+            f"the log's {PLURAL[log.outcome]} differ by {found[1] - found[0]:g} at the most, too little to compute "
+            f"with: squares are 0. Multiply every {log.outcome} by the same number."
+        )
     if isinstance(loss_bounds, str) and loss_bounds == "auto":
         return found
     given = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")

@@ -132,9 +132,8 @@ def _cut(rows: Rows) -> tuple[Finding, ...]:
     count = int(np.count_nonzero(rows.log_ratio > LARGEST_LOG_RATIO))
     if count == 0:
         return ()
-    reason = (
-        f"{count:,} rows have weights above e^{LARGEST_LOG_RATIO:.0f}, which count as that: check their propensities"
-    )
+    rows_have, limit = "row has a weight" if count == 1 else "rows have weights", f"e^{LARGEST_LOG_RATIO:.0f}"
+    reason = f"{count:,} {rows_have} above {limit}, counted as {limit}: check propensities"
     return (Finding("weights cut", float(count), "don't", reason),)
 
 
