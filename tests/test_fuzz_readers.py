@@ -9,17 +9,15 @@ import gzip
 import json
 import os
 import resource
-from datetime import date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_values import SCALARS
 
 import poem
 from poem.errors import PoemError
@@ -307,29 +305,6 @@ def test_changed_notes(folder, native):
 
 NAMES = ["x", "y", "f.index", "f.value", "f.name", "user.age", "", "a[0]"]
 ROLES = ["output", "loss", "reward", "propensity", "group", "time", "logger", "candidates", "distribution"]
-SCALARS = [
-    (pa.null(), st.none()),
-    (pa.bool_(), st.booleans()),
-    (pa.int8(), st.integers(-128, 127)),
-    (pa.int64(), st.sampled_from([0, 1, 2, -1, 2**31, 2**53 + 1, 2**63 - 1])),
-    (pa.uint64(), st.sampled_from([0, 1, 2**63, 2**64 - 1])),
-    (pa.float16(), st.sampled_from([0.0, 0.5, 1.0, float("nan")]).map(np.float16)),
-    (pa.float32(), st.floats(width=32)),
-    (pa.float64(), st.sampled_from([0.0, 0.25, 0.5, 1.0, 50.0, -1.0, 1e300]) | st.floats()),
-    (pa.decimal128(38, 2), st.decimals(-(10**30), 10**30, places=2)),
-    (pa.decimal256(60, 0), st.integers(-(10**50), 10**50).map(Decimal)),
-    (pa.string(), st.sampled_from(["a", "b", "0", "1", "", "a b c d e"]) | st.text(max_size=6)),
-    (pa.large_string(), st.text(max_size=3)),
-    (pa.string_view(), st.text(max_size=3)),
-    (pa.binary(), st.binary(max_size=3)),
-    (pa.date32(), st.dates(date(1900, 1, 1), date(2100, 1, 1))),
-    (pa.timestamp("ns"), st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1))),
-    (pa.timestamp("ms", "Europe/Berlin"), st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1))),
-    (pa.time64("us"), st.times()),
-    (pa.duration("us"), st.timedeltas(timedelta(0), timedelta(9))),
-    (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["a", "b", "c"])),
-    (pa.dictionary(pa.uint32(), pa.int64()), st.integers(0, 3)),
-]  # fmt: skip
 
 
 @st.composite

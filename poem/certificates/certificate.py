@@ -215,9 +215,12 @@ class Evidence:
 
 
 def _effective(values: FloatArray) -> float:
-    """Return the effective number of values: (Σv)²/Σv²."""
-    squares = float(values @ values)
-    return float(values.sum()) ** 2 / squares if squares > 0.0 else np.inf
+    """Return the effective number of values that are not negative: (Σv)²/Σv²."""
+    largest = float(values.max())
+    if largest == 0.0:
+        return np.inf
+    shares = values / largest  # whose squares do not overflow
+    return float(shares.sum() ** 2 / (shares @ shares))
 
 
 def finite(value: Any) -> Any:

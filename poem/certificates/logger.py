@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import Matrix, Threads, is_sparse
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.objectives import propensity_model
@@ -22,6 +22,7 @@ WIDEST = 256  # features that a tree is tried on
 MOST_OUTPUTS = 64
 LEAVES, LEAST_LEAF = 32, 15
 LEAST = 1e-300
+LARGEST = 1e30  # of which float32 can add up very many
 NEVER = 1e-4  # the probability of an output that was never logged in a leaf
 LACKING = 0.01  # a probability under which an output counts as not supported
 NEARER = 0.8  # share of the linear model's error that a tree's must be below
@@ -105,17 +106,20 @@ class Steps:
         return bool((reached <= np.log(LACKING)).any())
 
     def _leaves(self, X: Matrix) -> IntArray:
-        leaves: IntArray = self.tree.apply(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float32)).astype(
-            np.int64
-        )
+        leaves: IntArray = self.tree.apply(_single(X.toarray() if is_sparse(X) else X)).astype(np.int64)
         return leaves
+
+
+def _single(X: Matrix) -> AnyArray:
+    """Return contexts in float32, as scikit-learn's trees take them; what is too large for it keeps its order."""
+    return np.clip(np.asarray(X, dtype=np.float64), -LARGEST, LARGEST).astype(np.float32)
 
 
 def can_have_steps(log: BanditLog, structure: Structure) -> bool:
     """Tell whether a tree is tried on a log."""
     # What is available decides as well as the context does: a tree over contexts does not know it.
     few = structure.lists_outputs and structure.n_outputs <= MOST_OUTPUTS and log.available is None
-    return few and not is_sparse(log.X) and log.n_features <= WIDEST
+    return few and not is_sparse(log.X) and 1 <= log.n_features <= WIDEST
 
 
 def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int, threads: Threads) -> LoggerModel:
@@ -163,7 +167,7 @@ def fit_steps(log: BanditLog) -> Steps:
     """Fit a tree to the logged outputs, with the mean propensity of each output in each leaf."""
     from sklearn.tree import DecisionTreeClassifier
 
-    X = np.asarray(log.X[log.context], dtype=np.float32)
+    X = _single(log.X[log.context])
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_samples_leaf=min(LEAST_LEAF, len(log)), random_state=0)
     tree.fit(X, log.y)
     leaf, k = tree.apply(X), len(log.labels)

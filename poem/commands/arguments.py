@@ -116,7 +116,10 @@ def number_pair(text: str) -> tuple[float, float]:
 
 def names(text: str) -> tuple[str, ...]:
     """Read a list of names."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f"at least one name is needed; found {text!r}")
+    return found
 
 
 def loss_bounds_of(options: argparse.Namespace) -> Any:

@@ -1,11 +1,14 @@
 """The log in memory: its columns, folds, and the layout that loops run over."""
 
+from poem.data.columns import LARGEST_LOSS, LEAST_SPREAD
 from poem.data.folds import folds_by_context, folds_of, sample_of, with_seen_contexts
 from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard, offered_design
 from poem.data.log import BanditLog
 from poem.data.offers import Catalogue, Offers, has_kinds, mean_square
 
 __all__ = [
+    "LARGEST_LOSS",
+    "LEAST_SPREAD",
     "SHARD_SCORES",
     "BanditLog",
     "Catalogue",

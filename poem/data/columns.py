@@ -7,6 +7,8 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import LogError
 
+LARGEST_LOSS = 1e20  # times the largest ratio, e^300, and squared, it is still finite
+LEAST_SPREAD = 1e-100  # of losses that differ: its square is still a number
 ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
 
 
@@ -30,7 +32,15 @@ def checked_loss(loss: Any, reward: Any, n: int) -> FloatArray:
     if (loss is None) == (reward is None):
         found = "neither" if loss is None else "both"
         raise LogError(f"pass exactly one of loss= (lower is better) and reward= (higher is better); found {found}.")
-    return _vector(loss, "loss", n) if reward is None else 0.0 - _vector(reward, "reward", n)
+    name, values = ("loss", loss) if reward is None else ("reward", reward)
+    array = _vector(values, name, n)
+    bad = np.flatnonzero(np.abs(array) > LARGEST_LOSS)
+    if len(bad):
+        raise LogError(
+            f"{name} must be at most {LARGEST_LOSS:g} in size, or squares of weighted losses overflow; row {bad[0]} "
+            f"has {array[bad[0]]:g} ({len(bad)} such rows). Drop such rows, or divide every {name} by the same number."
+        )
+    return array if reward is None else 0.0 - array
 
 
 def checked_log_propensity(propensity: Any, log_propensity: Any, n: int) -> FloatArray:

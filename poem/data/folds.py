@@ -12,7 +12,10 @@ def folds_of(log: BanditLog, folds: int, seed: int) -> IntArray:
     units = log.units()
     count = int(units.max()) + 1
     if not isinstance(folds, int) or not 2 <= folds <= count:
-        raise InputError(f"folds must be from 2 to the number of independent units, {count}; found {folds}.")
+        raise InputError(
+            f"folds must be from 2 to the number of independent units, {count} (users, contexts or rows); found "
+            f"{folds}. Collect more of them, or pass fewer folds."
+        )
     order = np.random.default_rng([seed, 4]).permutation(count)
     return np.asarray((order % folds)[units])
 

@@ -79,6 +79,8 @@ def bca(replicates: FloatArray, value: float, left_out: FloatArray, tail: float)
     bias = float(special.ndtri(np.clip(below, 0.5 / len(good), 1.0 - 0.5 / len(good))))
     pull = np.nanmean(left_out) - left_out
     pull = pull[np.isfinite(pull)]
+    largest = float(np.max(np.abs(pull), initial=0.0))
+    pull = pull / (largest or 1.0)  # cubes of what weights can be would overflow; the acceleration has no unit
     spread = float(np.sum(pull**2))
     acceleration = float(np.sum(pull**3)) / (6.0 * spread**1.5) if spread > 0.0 else 0.0
     ends = []

@@ -37,7 +37,7 @@ class LogSmoothing(MeanObjective):
 
     def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
         lam = self._number()
-        smoothed: FloatArray = -np.log1p(-lam * ratio * loss) / lam
+        smoothed: FloatArray = -np.log1p(ratio * (-lam * loss)) / lam  # λ·loss first: λ·r alone may overflow
         return smoothed
 
     def weighted_slopes(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:

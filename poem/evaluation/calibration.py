@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.data import BanditLog
+from poem.data import LARGEST_LOSS, LEAST_SPREAD, BanditLog
 from poem.errors import InputError, LearningError
-from poem.estimators import Estimator, Weighted
+from poem.estimators import LARGEST_LOG_RATIO, Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
 
 PLURAL = {"loss": "losses", "reward": "rewards"}
@@ -33,10 +33,10 @@ class Clips:
     def of(cls, log: BanditLog) -> "Clips":
         """Find the clips of a log."""
         p10, p90 = np.quantile(log.log_propensity, [0.1, 0.9])
-        most = float(np.exp(max(np.ptp(log.log_propensity), 1.0)))
+        most = _clip(np.ptp(log.log_propensity))
         if p90 - p10 >= 1.0:
-            return cls(float(np.exp(p90 - p10)), "P90/P10", most)
-        return cls(float(np.exp(max(-p10, 1.0))), "1/P10", most)
+            return cls(_clip(p90 - p10), "P90/P10", most)
+        return cls(_clip(-p10), "1/P10", most)
 
     def asked_by(self, estimator: Estimator) -> tuple[float | None, ClipRule]:
         """Return the clip that an estimator asks for, and the rule that it comes from."""
@@ -49,6 +49,11 @@ class Clips:
     def set_in(self, estimator: E) -> E:
         """Return an estimator with the clip that it asks for, if it clips."""
         return estimator.with_clip(self.asked_by(estimator)[0]) if isinstance(estimator, Weighted) else estimator
+
+
+def _clip(log_ratio: float) -> float:
+    """Return a clip by its logarithm: at least e, and no more than ratios can be."""
+    return float(np.exp(np.clip(log_ratio, 1.0, LARGEST_LOG_RATIO)))
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,11 @@ def loss_range(loss_bounds: LossBounds, log: BanditLog, *held: BanditLog) -> tup
     """
     parts = (log, *held)
     found = min(float(part.loss.min()) for part in parts), max(float(part.loss.max()) for part in parts)
+    if 0.0 < found[1] - found[0] < LEAST_SPREAD:
+        raise InputError(
+            f"the log's {PLURAL[log.outcome]} differ by {found[1] - found[0]:g} at the most, too little to compute "
+            f"with: squares are 0. Multiply every {log.outcome} by the same number."
+        )
     if isinstance(loss_bounds, str) and loss_bounds == "auto":
         return found
     given = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
@@ -168,4 +178,6 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
         raise InputError(f"loss_bounds must be {form}; found {loss_bounds!r}.") from error
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
+    if max(abs(low), abs(high)) > LARGEST_LOSS:
+        raise InputError(f"loss_bounds must be at most {LARGEST_LOSS:g} in size, as losses; found {loss_bounds}.")
     return low, high

@@ -7,7 +7,7 @@ import numpy as np
 
 from poem.arrays import IntArray
 from poem.certificates import pareto_k
-from poem.estimators import Rows, Terms, effective_number, standard_error
+from poem.estimators import LARGEST_LOG_RATIO, Rows, Terms, effective_number, standard_error
 from poem.evaluation.support import ActionSupport, Support
 
 Verdict = Literal["trust", "caution", "don't"]
@@ -120,10 +120,21 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
         _low_is_good(
             "provably unsupported", certain, 0.01, 0.1, f"{certain:.0%} of its probability cannot be judged: {WHY}"
         ),
+        *_cut(rows),
     )
     if support is None:
         return Diagnostics(findings, curve)
     return Diagnostics((*findings, _never_logged(support)), curve, support.actions)
+
+
+def _cut(rows: Rows) -> tuple[Finding, ...]:
+    """Say how many weights are too large to compute with, if any is: they count as e^300."""
+    count = int(np.count_nonzero(rows.log_ratio > LARGEST_LOG_RATIO))
+    if count == 0:
+        return ()
+    rows_have, limit = "row has a weight" if count == 1 else "rows have weights", f"e^{LARGEST_LOG_RATIO:.0f}"
+    reason = f"{count:,} {rows_have} above {limit}, counted as {limit}: check propensities"
+    return (Finding("weights cut", float(count), "don't", reason),)
 
 
 def _never_logged(support: Support) -> Finding:

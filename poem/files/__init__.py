@@ -22,7 +22,6 @@ from poem.files.arrow import (
     is_utf8,
     lengths,
     numbers_of,
-    plain_table,
     row_place,
     shown,
     strings,
@@ -31,6 +30,7 @@ from poem.files.arrow import (
 from poem.files.downloads import download
 from poem.files.formulas import guarded_names, unguarded
 from poem.files.held import held_folder
+from poem.files.plain import plain_table
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, for_arrow, plain_name, whole_file, write_whole
 

@@ -26,6 +26,8 @@ def as_table(frame: Any, name: str = "X") -> Table:
     """Return a data frame of any Arrow-speaking library as an Arrow table."""
     import pyarrow as pa
 
+    if isinstance(frame, pa.Table):  # through Arrow's C interface, names would end at their first NUL
+        return frame
     try:
         # An index is where a row came from, not a feature.
         return pa.Table.from_pandas(frame, preserve_index=False) if hasattr(frame, "iloc") else pa.table(frame)
@@ -39,43 +41,6 @@ def as_table(frame: Any, name: str = "X") -> Table:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def plain_table(table: Table) -> Table:
-    """Return a table without what few libraries know: structs become columns such as ``user.age``, rare types common.
-
-    Columns of common types are shared, not copied.
-    """
-    import pyarrow as pa
-
-    metadata = table.schema.metadata
-    while any(pa.types.is_struct(field.type) for field in table.schema):
-        table = table.flatten()
-    for at, field in enumerate(table.schema):
-        column = _plain_column(table.column(at))
-        if column.type != field.type:
-            table = table.set_column(at, field.name, column)
-    # A table without columns would forget its rows.
-    return table if table.schema.metadata == metadata else table.replace_schema_metadata(metadata)
-
-
-def _plain_column(column: Column) -> Column:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name.startswith("arrow."):  # such as arrow.uuid
-        return _plain_column(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if pa.types.is_run_end_encoded(kind):
-        return _plain_column(pc.run_end_decode(column))
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_decimal(kind):
-        try:
-            return column.cast(pa.int64())
-        except pa.ArrowException:  # it has fractions, or is too large
-            return column.cast(pa.float64(), safe=False)
-    return column
 
 
 def check_text(table: Table, name: str) -> None:

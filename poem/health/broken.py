@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
+from poem.data import LARGEST_LOSS, LEAST_SPREAD
 from poem.data.features import Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
 from poem.files import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
@@ -133,13 +134,15 @@ def check_losses(sound: Sound) -> None:
     """Find rows without a loss or reward."""
     name = sound.raw.roles.loss if sound.raw.roles.loss is not None else sound.raw.roles.reward
     assert name is not None
-    word = "loss" if sound.raw.roles.loss is not None else "reward"
-    sound.note(
-        "loss",
-        f"missing {word}",
-        ~np.isfinite(sound.numbers(name)),
-        f"have no {word}: empty, NaN, infinite or no number",
-    )
+    word, values = "loss" if sound.raw.roles.loss is not None else "reward", sound.numbers(name)
+    sound.note("loss", f"missing {word}", ~np.isfinite(values), f"have no {word}: empty, NaN, infinite or no number")
+    with np.errstate(invalid="ignore"):
+        large = np.isfinite(values) & (np.abs(values) > LARGEST_LOSS)
+    sound.note("loss", f"huge {word}", large, f"have a {word} beyond {LARGEST_LOSS:g}, too large to compute with")
+    usual = np.isfinite(values) & ~large
+    if usual.any() and 0.0 < np.ptp(values[usual]) < LEAST_SPREAD:
+        what = f"have a {word} that differs from the others by less than {LEAST_SPREAD:g}, too little to compute with"
+        sound.note("loss", f"tiny {word}", usual, what, f"Multiply every {word} by the same number.")
 
 
 # ---- who, when, and contexts ----------------------------------------------------------------------

@@ -76,14 +76,15 @@ def _scale(loss: FloatArray) -> Scale:
 def _size(improvement: float, scale: Scale) -> str:
     if not np.isfinite(improvement):
         return "no size"
-    return f"{improvement:.2g}" + (f" ({percent(improvement / scale.size)})" if scale.is_mean else "")
+    return f"{improvement:.2g}" + (f" ({percent(improvement / scale.size)})" if scale.is_mean and scale.size else "")
 
 
 def _rows_needed(facts: Facts, far: float, scale: Scale) -> str:
-    needed = len(facts.log) * (far / (WORTH * scale.size)) ** 2
+    worth = WORTH * scale.size
+    needed = len(facts.log) * (far / worth) ** 2 if worth > 0.0 else np.inf  # a mean of tiny losses may round to 0
     if not np.isfinite(needed):
         return "collect more, and more evenly explored rows"
-    return f"to show {_size(WORTH * scale.size, scale)}, others need about {float(f'{needed:.1e}'):,.0f} rows"
+    return f"to show {_size(worth, scale)}, others need about {float(f'{needed:.1e}'):,.0f} rows"
 
 
 def error_of_logged(facts: Facts) -> float:

@@ -60,12 +60,17 @@ def _between(low: Found, high: Found) -> float:
     inner, outer = min(a, b), max(a, b)
     if not np.isfinite(high.value):
         return low.length + 0.1 * width
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = _cubic(low, high, width)
+    return float(np.clip(step, inner, outer)) if np.isfinite(step) else low.length + 0.5 * width
+
+
+def _cubic(low: Found, high: Found, width: float) -> float:
+    """Return where the cubic through both ends has its minimum; NaN if it has none, or slopes are too large to say."""
     d1 = low.slope + high.slope - 3.0 * (high.value - low.value) / width
     under = d1 * d1 - low.slope * high.slope
     if under < 0.0:
-        return low.length + 0.5 * width
+        return np.nan
     d2 = np.copysign(np.sqrt(under), width)
     bottom = high.slope - low.slope + 2.0 * d2
-    if bottom == 0.0:
-        return low.length + 0.5 * width
-    return float(np.clip(high.length - width * (high.slope + d2 - d1) / bottom, inner, outer))
+    return float(high.length - width * (high.slope + d2 - d1) / bottom) if bottom != 0.0 else np.nan

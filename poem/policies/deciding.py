@@ -97,7 +97,7 @@ def _decided(
     table = _contexts_alone(raw, policy, {decision, probability})
     codes, labels = policy.structure.encode(outputs, policy.labels)
     column = policy.structure.to_arrow(codes, labels_column(labels))
-    return table.append_column(decision, column).append_column(probability, pa.array(np.exp(log_prob)))
+    return _beside(table, {decision: column, probability: pa.array(np.exp(log_prob))})
 
 
 def _chosen(raw: RawLog, policy: Policy | FlooredPolicy, X: Matrix, choices: Choices, seed: int | None) -> Any:
@@ -122,10 +122,14 @@ def _chosen(raw: RawLog, policy: Policy | FlooredPolicy, X: Matrix, choices: Cho
         if raw.roles.candidates is not None:
             columns[_distribution(policy)] = row_lists(available.starts, chance, None)
         columns[probability] = pa.array(chance[place])
-    table = _contexts_alone(raw, policy, set(columns))
-    for name, column in columns.items():
-        table = table.append_column(name, column)
-    return table
+    return _beside(_contexts_alone(raw, policy, set(columns)), columns)
+
+
+def _beside(table: Any, columns: dict[str, Any]) -> Any:
+    """Return a table with more columns; one without columns of its own does not know how many rows it had."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([*table.columns, *columns.values()], names=[*table.column_names, *columns])
 
 
 def _distribution(policy: Policy | FlooredPolicy) -> str:

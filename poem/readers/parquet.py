@@ -30,13 +30,22 @@ def read_table(path: Path) -> Table:
         with for_arrow(path) as named:
             source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else named
             with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
-                return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+                return _whole_table(file)
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise ReadError(
             f"{path.name} is not a whole Parquet file: {_first_line(error)}. It may be cut off; copy or write it again."
         ) from error
+
+
+def _whole_table(file: Any) -> Table:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+    except pa.ArrowNotImplementedError:  # categories inside of lists, in a batch that goes over two row groups
+        return pa.concat_tables(map(file.read_row_group, range(file.num_row_groups)))
 
 
 def _first_line(error: Exception) -> str:

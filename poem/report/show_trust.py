@@ -18,6 +18,7 @@ CHECKS = {
     "moved by the clip": "How far the estimate depends on the largest 1% of the weights.",
     "events": "Units whose outcomes decide: how often a rare one occurred. From 25 on, intervals are reliable.",
     "provably unsupported": "What the policy does where the log had no choice: nothing can be known about it.",
+    "weights cut": "Rows whose weight is too large to compute with. So small a propensity is hardly right.",
     "never logged": "How much of what the policy does was never tried in the log.",
 }
 SHARES = ("largest weight share", "clipped mass", "moved by the clip", "provably unsupported", "never logged")
@@ -42,7 +43,7 @@ def support(content: Content) -> dict[str, Any]:
 def _value(name: str, value: float) -> str:
     if name in SHARES:
         return percent(value)
-    if name == "independent units":
+    if name in ("independent units", "weights cut"):
         return count(value)
     return rough(value) if name in ("effective units", "events") else significant(value)
 

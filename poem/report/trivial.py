@@ -31,7 +31,9 @@ def _best_alone(log: BanditLog) -> tuple[int, FloatArray] | None:
     Nor do those that are not available in every row.
     """
     _, first, code = np.unique(log.structure.keys(log.y), axis=0, return_index=True, return_inverse=True)
-    weight: FloatArray = np.exp(-log.log_propensity)
+    largest = np.full(len(first), -np.inf)
+    np.maximum.at(largest, code, -log.log_propensity)
+    weight: FloatArray = np.exp(-log.log_propensity - largest[code])  # a mean does not depend on their scale
     rows, total, cost = np.bincount(code), np.bincount(code, weight), np.bincount(code, weight * log.loss)
     possible = rows >= SUPPORT
     if log.available is not None:

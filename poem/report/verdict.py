@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from scipy import special
 
 from poem.evaluation import Evaluation, Line
@@ -295,6 +296,9 @@ def _size_of_test(case: Case) -> str:
 def rows_of_test(case: Case) -> float:
     """Return how many decisions each side of an A/B test needs to find the estimated gain."""
     logged, gain = case.evaluation.logged, case.gain.value
-    variance = logged.stderr**2 * logged.n  # a row's, with what rows of one unit share
+    if not gain:
+        return math.inf
+    deviation = logged.stderr * math.sqrt(logged.n)  # a row's, with what rows of one unit share
     reach = special.ndtri(0.5 + case.evaluation.level / 2.0) + special.ndtri(POWER)
-    return float(2.0 * reach**2 * variance / gain**2) if gain else math.inf
+    with np.errstate(over="ignore"):  # a gain may be as small as numbers are
+        return float(2.0 * np.square(reach * deviation / gain))

@@ -7,7 +7,7 @@ import numpy as np
 from poem.arrays import AnyArray, BoolArray, FloatArray
 from poem.errors import LogError
 from poem.structures.base import Structure
-from poem.structures.labels import Labels, check_labels, values_of
+from poem.structures.labels import Labels, as_array, check_labels, values_of
 
 
 class Classes(Structure):
@@ -29,7 +29,7 @@ class Classes(Structure):
         return _known_classes(values, labels), labels
 
     def decode(self, codes: AnyArray, labels: Labels) -> AnyArray:
-        return np.asarray(labels)[codes]
+        return as_array(labels)[codes]
 
     def check(self, codes: AnyArray) -> None:
         if codes.ndim != 1 or (len(codes) and not 0 <= codes.min() <= codes.max() < self.n_names):
@@ -79,8 +79,15 @@ def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:
     return known, codes
 
 
+def _in_turn(values: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return the distinct values as they first come, which need no order, and the position of each row's."""
+    place: dict[Any, int] = {}
+    codes = [place.setdefault(value, len(place)) for value in values.tolist()]
+    return as_array(tuple(place)), np.array(codes, dtype=np.int64)
+
+
 def _known_classes(values: AnyArray, labels: Labels) -> AnyArray:
-    present, inverse = _distinct(values)
+    present, inverse = _in_turn(values) if values.dtype == object else _distinct(values)
     number_of = {label: code for code, label in enumerate(labels)}
     unseen = [value for value in present.tolist() if value not in number_of]
     if unseen:

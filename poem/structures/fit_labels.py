@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, frozen
+from poem.compute import is_sparse
+from poem.errors import LogError
 
 if TYPE_CHECKING:
     from poem.structures.base import Fixed
 
 Unseen = Literal["rate", "never"]
+LARGEST = 1e30  # beyond which liblinear does not end
 CERTAIN = 1000.0  # a score at which the other outputs' probability is 0 in float64
 
 
@@ -17,6 +20,14 @@ def label_weights(X: Any, codes: AnyArray, unseen: Unseen, options: dict[str, An
     """Fit one logistic regression per label."""
     from sklearn.linear_model import LogisticRegression
 
+    if X.shape[1] == 0:
+        return label_weights(_one_empty_feature(X), codes, unseen, options)[1:]
+    largest = float(abs(X.data if is_sparse(X) else X).max(initial=0.0))
+    if largest > LARGEST:
+        raise LogError(
+            f"logistic regressions need features of at most {LARGEST:g} in size; found {largest:g}. Scale such "
+            "columns, or leave them out."
+        )
     weights = np.zeros((X.shape[1] + 1, codes.shape[1]))
     # The same optimum either way; the dual has one variable per row, the primal one per feature.
     options = options | {"solver": "liblinear", "dual": X.shape[0] <= X.shape[1], "random_state": 0}
@@ -37,6 +48,8 @@ def class_weights(X: Any, codes: AnyArray, n_classes: int, unseen: Unseen, optio
     """Fit one multinomial regression."""
     from sklearn.linear_model import LogisticRegression
 
+    if X.shape[1] == 0:
+        return class_weights(_one_empty_feature(X), codes, n_classes, unseen, options)[1:]
     weights = np.zeros((X.shape[1] + 1, n_classes))
     present = np.unique(codes)
     missing = np.setdiff1d(np.arange(n_classes), present)
@@ -49,6 +62,11 @@ def class_weights(X: Any, codes: AnyArray, n_classes: int, unseen: Unseen, optio
     else:
         weights[:-1, present], weights[-1, present] = model.coef_.T, model.intercept_
     return weights
+
+
+def _one_empty_feature(X: Any) -> FloatArray:
+    """Return a feature that is 0 in all rows: scikit-learn takes no matrix without features."""
+    return np.zeros((X.shape[0], 1))
 
 
 def likelihood_weights(structure: "Fixed", X: Any, codes: AnyArray, options: dict[str, Any]) -> FloatArray:

@@ -23,6 +23,16 @@ def plain_labels(labels: Any) -> Labels:
     return tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
 
 
+def as_array(labels: Labels) -> AnyArray:
+    """Return labels as an array that holds each one as it is: numpy turns mixed types into strings or floats."""
+    found = np.asarray(labels)
+    if found.shape == (len(labels),) and found.tolist() == list(labels):
+        return found
+    exact = np.empty(len(labels), dtype=object)
+    exact[:] = labels
+    return exact
+
+
 def values_of(y: Any, labels: Labels | None) -> tuple[AnyArray, Labels | None]:
     """Return a user's outputs as an array, and the labels; columns of a data frame are put in the labels' order."""
     labels = None if labels is None else plain_labels(labels)
