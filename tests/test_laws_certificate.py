@@ -301,7 +301,7 @@ def test_no_other_stake_promises_a_better_bound(draw, units):
 
 
 def test_a_few_large_terms_do_not_lower_the_stakes():
-    # Nothing speaks against the policy, and one row has a large weight. By its standard deviation alone, little is staked.
+    # Nothing speaks against the policy, and one row has a large weight. By the standard deviation, little is staked.
     terms = np.concatenate([np.zeros(30), np.linspace(0.3, 1.1, 19), [27.0]])
     share = promising_share(terms, -1.0, np.ones(50), 1.0, 50, 0.05)
     assert share > 0.6 > 0.2 > best_share(terms.std(), 50, 0.05)
