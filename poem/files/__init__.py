@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, Arrow tables, downloads."""
+"""Files that are written whole or not at all, limits on what is read, Arrow tables, downloads."""
 
 from poem.files.arrow import (
     EXACT,
@@ -29,6 +29,7 @@ from poem.files.arrow import (
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.room import Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
 
@@ -39,6 +40,7 @@ __all__ = [
     "Column",
     "Place",
     "Table",
+    "Watched",
     "as_table",
     "check_text",
     "coded",
@@ -62,8 +64,11 @@ __all__ = [
     "numbers_of",
     "plain_name",
     "plain_table",
+    "room",
+    "room_for",
     "row_place",
     "shown",
+    "size_of",
     "strings",
     "whole_file",
     "with_codes",

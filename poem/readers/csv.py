@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from poem.errors import InputError, ReadError
-from poem.files import Table, compression_of, content_of, is_text, is_utf8
+from poem.files import Table, Watched, compression_of, content_of, is_text, is_utf8
 from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -46,7 +46,7 @@ def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), t
 
     with pa.input_stream(path, compression=compression_of(path)) as stream:
         table = csv.read_csv(
-            stream,
+            Watched(stream, path.name),
             read_options=csv.ReadOptions(block_size=block, use_threads=threads),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
