@@ -1,4 +1,4 @@
-"""How much memory a file may take when it is read: compressed files and Parquet can become thousands of times larger."""
+"""How much memory a file may take when it is read: compressed files and Parquet can become 1,000 times as large."""
 
 import io
 import os
@@ -9,11 +9,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from poem.errors import InputError, ReadError
+from poem.errors import InputError, SizeError
 
 VARIABLE = "POEM_MAX_SIZE"
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNKNOWN = 8 * 10**9  # bytes that are free on a machine that does not say
 _CGROUP = Path("/sys/fs/cgroup")
 _GROUP_FILES = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
@@ -22,18 +21,17 @@ _CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)", re.MULTILINE)  # counts
 
 def size_of(given: object) -> int:
     """Return a size in bytes: a whole number, or text such as ``"500MB"`` or ``"20 GB"``."""
-    text = str(given).strip().upper()
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?I?B?)", text)
-    size = int(float(found[1]) * UNITS[found[2]]) if found is not None and found[2] in UNITS else 0
-    if isinstance(given, bool) or size < 1:
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
+    size = 0 if found is None else int(float(found[1]) * UNITS.get(found[2] or "", 1))
+    if size < 1:
         raise InputError(f"a size is a number of bytes, or text such as '500MB' or '20GB'; found {given!r}.")
     return size
 
 
 def shown_size(size: float) -> str:
     """Return a size in words, such as 1.5 GB."""
-    unit = next((name for name in ("TB", "GB", "MB", "kB") if size >= UNITS[name.upper()]), "bytes")
-    return f"{size:,.0f} bytes" if unit == "bytes" else f"{size / UNITS[unit.upper()]:.3g} {unit}"
+    unit = max((name for name in UNITS if size >= UNITS[name]), key=UNITS.__getitem__, default="")
+    return f"{size / UNITS[unit]:.3g} {unit}" if unit else f"{size:,.0f} bytes"
 
 
 # ---- the limit ------------------------------------------------------------------------------------
@@ -54,9 +52,10 @@ class Room:
         if size <= self.limit:
             return
         why = "" if self.is_given else ", half of the free memory"
-        raise ReadError(
+        enough = shown_size(2.0 * size).replace(" ", "")
+        raise SizeError(
             f"{name} needs at least {shown_size(size)} of memory when it is read; the limit is "
-            f"{shown_size(self.limit)}{why}. If you trust the file, allow more with --max-size 20GB (max_size=, or "
+            f"{shown_size(self.limit)}{why}. If you trust the file, allow more, such as {enough} (--max-size, or "
             f"the environment variable {VARIABLE}); else read a part of it."
         )
 
@@ -83,13 +82,16 @@ def room() -> Room:
 
 
 class Watched(io.RawIOBase):
-    """A file that Arrow reads from; each time it asks for bytes, what it holds by then is checked."""
+    """A file that Arrow reads from; each time it asks for bytes, what it holds by then is checked.
 
-    def __init__(self, file: Any, name: str) -> None:
-        self._file, self._name, self._room = file, name, room()
+    ``beside`` are bytes that are held besides those of Arrow.
+    """
+
+    def __init__(self, file: Any, name: str, beside: int = 0) -> None:
+        self._file, self._name, self._beside, self._room = file, name, beside, room()
 
     def read(self, size: int | None = -1) -> bytes:
-        self._room.check(self._name)
+        self._room.check(self._name, self._beside)
         return bytes(self._file.read(size if size is None or size >= 0 else None))
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -110,7 +112,7 @@ class Watched(io.RawIOBase):
 
 def free_memory() -> int:
     """Return how many bytes this process can still have: of the machine, and of its container."""
-    return max(min([_free_on_machine(), *_free_in_groups()]), 0)
+    return max(min([_free_on_machine(), *free_in_groups()]), 0)
 
 
 def _arrow_bytes() -> int:
@@ -132,7 +134,7 @@ def _free_on_machine() -> int:
     return UNKNOWN
 
 
-def _free_in_groups(root: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> list[int]:
+def free_in_groups(root: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> list[int]:
     """Return what each limit of the control groups of this process leaves free."""
     try:
         lines = own.read_text().splitlines()

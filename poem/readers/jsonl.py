@@ -38,7 +38,7 @@ def read_table(path: Path) -> Table:
     block = BLOCK
     while True:
         try:
-            source = Watched(io.BytesIO(content), path.name)
+            source = Watched(io.BytesIO(content), path.name, len(content))
             table = arrow_json.read_json(source, arrow_json.ReadOptions(block_size=block))
             break
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:

@@ -10,32 +10,52 @@ from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
-from poem.files import Column, Table, compression_of, content_of, whole_file
+from poem.files import Column, Table, Watched, compression_of, content_of, room, whole_file
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
 from poem.readers.native_candidates import labels_column, native_candidates, row_lists
 from poem.readers.notes import noted_structure, notes_of
+from poem.readers.parquet_sizes import claimed_size, safe_rows
 from poem.readers.raw import About, Origin, RawActions, RawLog
 
 SAME_NAME = ("loss", "reward", "group", "time", "logger", "context_id", "candidates")  # roles and columns
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
+STEP = 1 << 28  # bytes that the rows in hand may take
 
 
 def read_table(path: Path) -> Table:
     """Read a Parquet file into memory, in steps: decoded at once, it would need three times its memory."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else path
-        with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
-            return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
+        packed = compression_of(path) is not None
+        with pa.BufferReader(content_of(path)) if packed else path.open("rb") as source:
+            return _decoded(Watched(source, path.name), path.name)
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise ReadError(
             f"{path.name} is not a whole Parquet file: {_first_line(error)}. It may be cut off; copy or write it again."
         ) from error
+
+
+def _decoded(source: Watched, name: str) -> Table:
+    """Return the table in an open file, or say that it needs too much memory before it has taken it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    limit, how = room(), {"pre_buffer": False, "buffer_size": BUFFER}
+    with pq.ParquetFile(source, **how) as file:
+        metadata = file.metadata
+        limit.check(name, claimed_size(metadata))
+        leaves = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+        coded = pq.ParquetFile(source, **how, metadata=metadata, read_dictionary=leaves)
+        rows = safe_rows(coded, metadata, min(STEP, limit.limit // 4), BATCH)
+        batches = []
+        for batch in file.iter_batches(batch_size=rows):
+            batches.append(batch)
+            limit.check(name)
+        return pa.Table.from_batches(batches, file.schema_arrow)
 
 
 def _first_line(error: Exception) -> str:
