@@ -16,8 +16,14 @@ from refusals import refuses
 import poem
 from poem.cli import main
 from poem.errors import InputError, PolicyFileError, SizeError
-from poem.files.room import Room, free_in_groups, free_memory, size_of
+from poem.files.room import Room, free_in_groups, free_memory, room_for, size_of
 from poem.simulation.datasets import read_libsvm
+
+
+def read_log(source, *, max_size, **options):
+    with room_for(max_size):
+        return poem.read_log(source, **options)
+
 
 # ---- text, compressed ------------------------------------------------------------------------------
 
@@ -26,34 +32,34 @@ from poem.simulation.datasets import read_libsvm
 def test_compressed_text_stops_at_the_limit_and_more_can_be_allowed(tmp_path, kind):
     path = text_bomb(tmp_path, kind)
     assert path.stat().st_size < 40_000
-    with refuses(SizeError, path.name, "needs at least", "the limit is 1 MB", "--max-size, max_size="):
-        poem.read_log(path, max_size="1MB")
-    assert len(poem.read_log(path, max_size="1GB")) > 10_000
+    with refuses(SizeError, path.name, "needs at least", "the limit is 1 MB", "--max-size"):
+        read_log(path, max_size="1MB")
+    assert len(read_log(path, max_size="1GB")) > 10_000
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_all_compressions_have_the_limit(tmp_path, compression):
     path = text_bomb(tmp_path, "vw", compression, size=1 << 22)
     with refuses(SizeError, path.name, "needs at least", "the limit is 1 MB"):
-        poem.read_log(path, max_size="1MB")
+        read_log(path, max_size="1MB")
 
 
 def test_plain_text_has_the_same_limit(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(LINES["csv"][0] + LINES["csv"][1] * 200_000)
     with refuses(SizeError, "log.csv", "the limit is 1 MB"):
-        poem.read_log(path, max_size=10**6)
+        read_log(path, max_size=10**6)
 
 
 def test_catalogues_and_side_files_have_the_limit_too(tmp_path):
     log, catalogue = tmp_path / "decisions.csv", text_bomb(tmp_path, "csv")
     log.write_text("output,loss,propensity\n1,0,1\n")
     with refuses(SizeError, "log.csv.gz", "the limit is 1 MB"):
-        poem.read_log(log, actions=catalogue, max_size="1MB")
+        read_log(log, actions=catalogue, max_size="1MB")
     contexts = tmp_path / "contexts.svm"
     contexts.write_text("0 0:1\n")
     with refuses(SizeError, "log.csv.gz", "the limit is 1 MB"):
-        poem.read_log(contexts, side=catalogue, max_size="1MB")
+        read_log(contexts, side=catalogue, max_size="1MB")
 
 
 def test_labelled_data_have_the_limit(tmp_path, monkeypatch):
@@ -76,7 +82,7 @@ def test_parquet_that_repeats_long_values_stops_at_the_limit(tmp_path, kind):
     assert path.stat().st_size < 100_000
     before = pa.default_memory_pool().max_memory()
     with refuses(SizeError, "log.parquet", "needs at least", "the limit is 40 MB"):
-        poem.read_log(path, max_size="40MB")
+        read_log(path, max_size="40MB")
     assert pa.default_memory_pool().max_memory() < max(before, 200e6)
 
 
@@ -87,14 +93,14 @@ def test_parquet_that_says_how_large_it_is_is_not_read_at_all(tmp_path):
             writer.write_table(zeros)
     assert (tmp_path / "log.parquet").stat().st_size < 100_000
     with refuses(SizeError, "log.parquet needs at least 134 MB", "the limit is 130 MB"):
-        poem.read_log(tmp_path / "log.parquet", max_size="130MB")
+        read_log(tmp_path / "log.parquet", max_size="130MB")
 
 
 def test_one_list_can_be_a_bomb(tmp_path):
     lists = pa.ListArray.from_arrays(pa.array([0, 1 << 22], pa.int32()), pa.array(np.zeros(1 << 22)))
     pq.write_table(pa.table({"features": lists}), tmp_path / "log.parquet")
     with refuses(SizeError, "log.parquet needs at least 33.6 MB"):
-        poem.read_log(tmp_path / "log.parquet", max_size="10MB")
+        read_log(tmp_path / "log.parquet", max_size="10MB")
 
 
 def test_part_files_share_one_limit(tmp_path):
@@ -103,8 +109,8 @@ def test_part_files_share_one_limit(tmp_path):
     for number in range(4):
         pq.write_table(part, tmp_path / f"part-{number}.parquet")
     with refuses(SizeError, "part-2.parquet"):
-        poem.read_log(tmp_path, max_size=int(2.5 * part.nbytes))
-    assert len(poem.read_log(tmp_path, max_size=10 * part.nbytes)) == 4 * rows
+        read_log(tmp_path, max_size=int(2.5 * part.nbytes))
+    assert len(read_log(tmp_path, max_size=10 * part.nbytes)) == 4 * rows
 
 
 def test_a_catalogue_inside_a_file_is_not_unpacked_if_it_is_too_large(tmp_path, rows):
@@ -115,7 +121,7 @@ def test_a_catalogue_inside_a_file_is_not_unpacked_if_it_is_too_large(tmp_path, 
     notes = table.schema.metadata | {b"poem.actions": packed_catalogue(2_000_000)}
     pq.write_table(table.replace_schema_metadata(notes), tmp_path / "bomb.parquet")
     with refuses(SizeError, "the catalogue in bomb.parquet needs at least 32"):
-        poem.read_log(tmp_path / "bomb.parquet", max_size="20MB")
+        read_log(tmp_path / "bomb.parquet", max_size="20MB")
 
 
 # ---- policies --------------------------------------------------------------------------------------

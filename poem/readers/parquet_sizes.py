@@ -1,4 +1,4 @@
-"""What a Parquet file needs when it is decoded: repeated values take a few bits in the file and all their bytes here."""
+"""What a Parquet file needs when it is decoded: a value that is repeated takes a few bits in the file, and then all."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from poem.files import is_list
 
 # Bytes of a decoded value, at least; narrow integers are stored as INT32.
 WIDTHS = {"BOOLEAN": 0, "INT32": 1, "FLOAT": 4, "BYTE_ARRAY": 4, "INT64": 8, "INT96": 8, "DOUBLE": 8}
+TEXT = "BYTE_ARRAY"
 PREFIXED = "DELTA_BYTE_ARRAY"  # values share beginnings with the ones before them
 
 
@@ -30,9 +31,7 @@ def safe_rows(file: Any, metadata: Any, step: int, most: int) -> int:
             continue
         width = sum(WIDTHS.get(chunk.physical_type, 0) * chunk.num_values / rows for chunk in group)
         width += sum(chunk.total_uncompressed_size for chunk in group if PREFIXED in chunk.encodings)
-        texts = {
-            chunk.path_in_schema: chunk.num_values / rows for chunk in group if chunk.physical_type == "BYTE_ARRAY"
-        }
+        texts = {chunk.path_in_schema: chunk.num_values / rows for chunk in group if chunk.physical_type == TEXT}
         width += max(texts.values(), default=0.0) * _longest_texts(file, number, rows, list(texts))
         largest = max(largest, width)
     return int(min(max(step / largest, 1), most))
