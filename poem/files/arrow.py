@@ -325,14 +325,15 @@ def did_you_mean(wanted: str, known: Iterable[str], others: Sequence[str] = ()) 
 
 def column_of(table: Table, name: str, place: str = "the table") -> Column:
     """Return a column by name, or say what there is instead."""
-    if name not in table.column_names:
+    at = table.schema.get_all_field_indices(name)  # by a hash table: a list of all names takes longer than a column
+    if not at:
         raise LogError(
             f"{place} has no column {name!r}.{did_you_mean(name, table.column_names)} "
             f"It has {shown(table.column_names)}."
         )
-    if table.column_names.count(name) > 1:
+    if len(at) > 1:
         raise LogError(f"{place} has the column {name!r} twice. Columns need different names; rename one.")
-    return table.column(name)
+    return table.column(at[0])
 
 
 def shown(names: Sequence[str]) -> str:

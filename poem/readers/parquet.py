@@ -70,7 +70,8 @@ def write_raw(raw: RawLog, path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kept = [name for name in raw.table.column_names if name in {*raw.roles.taken(), *raw.roles.context}]
+    used = {*raw.roles.taken(), *raw.roles.context}
+    kept = [name for name in raw.table.column_names if name in used]
     table = raw.table.select(kept).replace_schema_metadata(notes_of(raw))
     try:
         with whole_file(path) as temporary:

@@ -212,8 +212,9 @@ def _without_empty_times(roles: Roles, columns: Columns, table: Table) -> Roles:
 
 def _still_there(raw: RawLog) -> tuple[str, ...]:
     """Return the context as the file says."""
+    known = set(raw.table.column_names)
     for name in raw.roles.context:
-        if name not in raw.table.column_names:
+        if name not in known:
             raise ReadError(
                 f"{raw.origin.name} was written with the column {name!r}, which is no longer there. Name the columns "
                 f"of the context (--context, context=), or write it again. It has {shown(raw.table.column_names)}."
