@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from poem.errors import InputError, ReadError
-from poem.files import Table, Watched, compression_of, content_of, is_text, is_utf8
+from poem.files import Column, Table, Watched, changed_columns, compression_of, content_of, is_text, is_utf8
 from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -79,13 +79,12 @@ def _without_blanks(table: Table) -> Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for at, field in enumerate(table.schema):
-        if is_text(field.type):
-            blank = pc.equal(table.column(at), "")
-            if pc.any(blank).as_py():
-                kept = pc.if_else(blank, pa.scalar(None, field.type), table.column(at))
-                table = table.set_column(at, field.name, kept)
-    return table
+    def without(column: Column) -> Column:
+        blank = pc.equal(column, "") if is_text(column.type) else None
+        is_gapped = blank is not None and pc.any(blank).as_py()
+        return pc.if_else(blank, pa.scalar(None, column.type), column) if is_gapped else column
+
+    return changed_columns(table, without)
 
 
 def find_delimiter(path: Path) -> str:
