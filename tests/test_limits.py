@@ -104,7 +104,7 @@ def test_one_list_can_be_a_bomb(tmp_path):
 
 
 def test_part_files_share_one_limit(tmp_path):
-    rows = 50_000
+    rows = 400_000
     part = pa.table({"output": np.arange(rows) % 2, "loss": np.zeros(rows), "propensity": np.full(rows, 0.5)})
     for number in range(4):
         pq.write_table(part, tmp_path / f"part-{number}.parquet")

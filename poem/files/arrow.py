@@ -201,8 +201,6 @@ def strings(column: Column) -> Column:
     import pyarrow.compute as pc
 
     column = _without_nan(decoded(column))
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):
         whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(pc.abs(column), EXACT))
         if pc.all(whole).as_py() is True:
@@ -217,6 +215,8 @@ def _without_nan(column: Column) -> Column:
 
     if not pa.types.is_floating(column.type):
         return column
+    if pa.types.is_float16(column.type):  # of which few functions know
+        column = column.cast(pa.float32())
     nan = pc.is_nan(column)
     return pc.if_else(nan, pa.scalar(None, column.type), column) if pc.any(nan).as_py() else column
 

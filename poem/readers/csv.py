@@ -11,7 +11,8 @@ from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end
-LARGEST_LINE = 1 << 28
+BLOCK, LARGEST_LINE = 1 << 20, 1 << 28
+LINES_AT_ONCE = 64  # in a block, at least: each block makes an array of each column, and these have a price of their own
 ODD = re.compile(r"[^\w .()-]")  # what a delimiter may be, and no name has
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # what UTF-16 begins with
 
@@ -24,7 +25,7 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
         raise InputError(f"the delimiter must be one ASCII character, such as ';'; found {delimiter!r}.")
     used = delimiter or find_delimiter(path)
     texts = (*texts, *_zero_padded(path, used))
-    block = 1 << 20
+    block = max(BLOCK, LINES_AT_ONCE * len(first_line(path)))
     while True:
         try:
             table = _parsed(path, used, block, texts)
