@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 # By path, so that a script beside a clone named "poem" imports the package and not the folder.
 INSTALL := $(BIN)/python -m pip install --quiet --config-settings editable_mode=compat --editable
 
-.PHONY: help demo test bench clean
+.PHONY: help demo test test-oldest test-pythons bench clean
 
 help:
 	@echo "make demo   install poem into $(VENV) and run its demo (about a minute)"
 	@echo "make test   install the dev tools and run ruff, mypy, the import contract and pytest"
+	@echo "make test-oldest   run the quick tests on a wheel, with the lowest versions of all dependencies"
+	@echo "make test-pythons  run them on Python 3.12 and 3.13, with the newest versions, where these are installed"
 	@echo "make bench  install the benchmark tools and print every figure in docs/speed.md"
 	@echo "make clean  remove $(VENV) and caches"
 
@@ -39,6 +41,13 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest --numprocesses auto
+
+test-oldest: $(VENV)/.dev
+	.ci/quick $(BIN)/uv 3.11 lowest-direct
+
+test-pythons: $(VENV)/.dev
+	.ci/quick $(BIN)/uv 3.12 highest
+	.ci/quick $(BIN)/uv 3.13 highest
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

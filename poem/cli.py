@@ -68,7 +68,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _teller(options)
-            return int(options.run(options))
+            return _run(options)
     except PoemError as error:
         tell_line(f"poem: {as_typed(error, options.parser)}")
         return 2
@@ -81,6 +81,16 @@ def _answered(arguments: Sequence[str] | None) -> int:
     except MemoryError as error:
         tell_line(f"poem: there is not enough memory ({error}). Take fewer rows or features.")
         return 2
+
+
+def _run(options: "argparse.Namespace") -> int:
+    """Run a command; what it reads may take as much memory as its options say."""
+    if getattr(options, "max_size", None) is None:
+        return int(options.run(options))
+    from poem.files import room_for
+
+    with room_for(options.max_size):
+        return int(options.run(options))
 
 
 def _parser() -> "argparse.ArgumentParser":

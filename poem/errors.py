@@ -6,6 +6,7 @@
     ├── InputError (ValueError)          what was passed in cannot be used
     │   ├── LogError                     the log itself: NaN, propensities, lengths, labels
     │   │   └── ReadError                a file that cannot be read as a log
+    │   │       └── SizeError            a file that needs more memory than it may take
     │   ├── LearningError                a valid log from which nothing can be learnt
     │   └── MismatchError                a policy and data that do not belong together
     ├── DatasetError                     a data set that is not known, not found or not what it should be
@@ -37,6 +38,10 @@ class LogError(InputError):
 
 class ReadError(LogError):
     """A file that cannot be read as a log: empty, cut off, of another format, columns that are not there."""
+
+
+class SizeError(ReadError):
+    """A file that needs more memory than it may take: it may be a decompression bomb."""
 
 
 class LearningError(InputError):

@@ -74,7 +74,7 @@ def test_strings_are_one_hot(values):
         ([0.5, 1.0, 1.0], ("0.5", "1")),
         ([True, False, True], ("false", "true")),
         ([1e300, 2e300, 1.0], ("1", "1e+300", "2e+300")),
-        (pa.array([1.5, 2.0], pa.float16()), ("1.5", "2")),
+        (pa.array(np.array([1.5, 2.0], dtype=np.float16)), ("1.5", "2")),
         ([2**53 + 1, 2**53, 2**53], ("9007199254740992", "9007199254740993")),
         ([3.0, float("nan"), 1.0], ("1", "3")),
     ],
@@ -140,11 +140,11 @@ def test_numbers_are_scaled_on_request(values):
     "values",
     [
         pa.array([1, 2, 3], pa.uint64()),
-        pa.array([1, 2, 3], pa.float16()),
+        pa.array(np.array([1, 2, 3], dtype=np.float16)),
         pa.array([1, 2, 3], pa.decimal128(5, 2)),
         pa.array([1, 2, 3], pa.decimal256(60, 0)),
         pa.chunked_array([pa.array([1, 2]), pa.array([3])]),
-        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], pa.int32()), pa.array([1.0, 2.0, 3.0])),
+        pa.RunEndEncodedArray.from_arrays(np.array([1, 2, 3], dtype=np.int32), pa.array([1.0, 2.0, 3.0])),
     ],
 )
 def test_numbers_of_any_type_are_numbers(values):

@@ -458,7 +458,7 @@ def test_sparse_contexts_of_a_log_are_usable_by_scipy(rows, make_log):
     log = make_log(X=sp.csr_array(X))
     np.testing.assert_array_equal(log.X.tocoo().toarray(), X)
     np.testing.assert_array_equal(sp.vstack([log.X, X]).toarray(), np.vstack([X, X]))
-    assert "Compressed Sparse Row" in str(log.X)
+    assert "Compressed Sparse Row" in repr(log.X)
 
 
 def test_nbytes_counts_the_arrays(make_log):

@@ -50,7 +50,7 @@ def learnt(values, **options):
     [
         AGES,
         pa.array(AGES, pa.float32()),
-        pa.array(AGES, pa.float16()),
+        pa.array([None if age is None else np.float16(age) for age in AGES], pa.float16()),
         pa.array([30, None, 20, None, 50]),
         pa.array([30, None, 20, None, 50], pa.decimal128(5, 2)),
         pa.chunked_array([pa.array(AGES[:2]), pa.array(AGES[2:])]),

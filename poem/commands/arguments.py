@@ -114,6 +114,16 @@ def number_pair(text: str) -> tuple[float, float]:
     return low, high
 
 
+def size(text: str) -> int:
+    """Read a number of bytes, such as 500MB."""
+    from poem.files import size_of
+
+    try:
+        return size_of(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def names(text: str) -> tuple[str, ...]:
     """Read a list of names."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())

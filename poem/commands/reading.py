@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poem.commands.arguments import names, remark, whole_number, working
+from poem.commands.arguments import names, remark, size, whole_number, working
 from poem.errors import InputError
 from poem.readers import FORMATS
 
@@ -87,6 +87,17 @@ def add_format(parser: Any, of: str) -> None:
         choices=FORMATS,
         metavar="F",
         help=f"of {of}: {', '.join(FORMATS)} (default: by suffix or content)",
+    )
+    add_max_size(parser)
+
+
+def add_max_size(parser: Any) -> None:
+    """Add how much memory what is read may take."""
+    parser.add_argument(
+        "--max-size",
+        type=size,
+        metavar="SIZE",
+        help="memory that what is read may take, such as 20GB (default: half of what is free)",
     )
 
 

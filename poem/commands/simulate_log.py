@@ -15,7 +15,7 @@ from poem.commands.arguments import (
     working,
     writable,
 )
-from poem.commands.reading import add_structure
+from poem.commands.reading import add_max_size, add_structure
 from poem.errors import InputError
 
 
@@ -37,6 +37,7 @@ def add(commands: Any) -> None:
         "-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the log (.parquet)"
     )
     parser.add_argument("--label", metavar="NAME", help="the column of true classes of a table")
+    add_max_size(parser)
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of named data (default: POEM_DATA, cache)")
     parser.add_argument(
         "--replay", type=whole_number(1), default=4, metavar="N", help="passes over the data (default: 4)"

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, folders for one process at a time, Arrow tables, downloads."""
+"""Files written whole or not at all, folders for one process at a time, limits on what is read, tables, downloads."""
 
 from poem.files.arrow import (
     EXACT,
@@ -6,6 +6,7 @@ from poem.files.arrow import (
     Place,
     Table,
     as_table,
+    changed_columns,
     check_text,
     coded,
     coded_strings,
@@ -31,6 +32,7 @@ from poem.files.downloads import download
 from poem.files.formulas import guarded_names, unguarded
 from poem.files.held import held_folder
 from poem.files.plain import plain_table
+from poem.files.room import Room, Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, for_arrow, plain_name, whole_file, write_whole
 
@@ -40,8 +42,11 @@ __all__ = [
     "TABLES",
     "Column",
     "Place",
+    "Room",
     "Table",
+    "Watched",
     "as_table",
+    "changed_columns",
     "check_text",
     "coded",
     "coded_strings",
@@ -67,8 +72,11 @@ __all__ = [
     "numbers_of",
     "plain_name",
     "plain_table",
+    "room",
+    "room_for",
     "row_place",
     "shown",
+    "size_of",
     "strings",
     "unguarded",
     "whole_file",

@@ -1,5 +1,6 @@
 """Arrow's columns as numpy arrays; pyarrow is imported only when a table is at hand."""
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -41,6 +42,21 @@ def as_table(frame: Any, name: str = "X") -> Table:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def changed_columns(table: Table, change: Callable[[Column], Column]) -> Table:
+    """Return a table whose columns are changed, all at once: one by one takes time with the square of their number."""
+    import pyarrow as pa
+
+    before = table.columns
+    after = [change(column) for column in before]
+    if all(map(operator.is_, before, after)):
+        return table
+    fields = [
+        field if new is old else pa.field(field.name, new.type)
+        for field, old, new in zip(table.schema, before, after, strict=True)
+    ]
+    return pa.Table.from_arrays(after, schema=pa.schema(fields, table.schema.metadata))
 
 
 def check_text(table: Table, name: str) -> None:
@@ -153,8 +169,6 @@ def strings(column: Column) -> Column:
     import pyarrow.compute as pc
 
     column = _without_nan(decoded(column))
-    if pa.types.is_float16(column.type):
-        column = column.cast(pa.float32())
     if pa.types.is_floating(column.type):
         whole = pc.and_(pc.equal(column, pc.floor(column)), pc.less(pc.abs(column), EXACT))
         if pc.all(whole).as_py() is True:
@@ -169,6 +183,8 @@ def _without_nan(column: Column) -> Column:
 
     if not pa.types.is_floating(column.type):
         return column
+    if pa.types.is_float16(column.type):  # of which few functions know
+        column = column.cast(pa.float32())
     nan = pc.is_nan(column)
     return pc.if_else(nan, pa.scalar(None, column.type), column) if pc.any(nan).as_py() else column
 
@@ -201,10 +217,11 @@ def with_codes(table: Table) -> Table:
     """Return a table whose columns of strings are coded, so that it is done once however often they are needed."""
     import pyarrow as pa
 
-    for at, field in enumerate(table.schema):
-        if is_text(field.type) and not pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, table.column(at).dictionary_encode())
-    return table
+    def coded_once(column: Column) -> Column:
+        is_plain = is_text(column.type) and not pa.types.is_dictionary(column.type)
+        return column.dictionary_encode() if is_plain else column
+
+    return changed_columns(table, coded_once)
 
 
 def _unified(encoded: Column) -> Column:
@@ -290,14 +307,15 @@ def did_you_mean(wanted: str, known: Iterable[str], others: Sequence[str] = ()) 
 
 def column_of(table: Table, name: str, place: str = "the table") -> Column:
     """Return a column by name, or say what there is instead."""
-    if name not in table.column_names:
+    at = table.schema.get_all_field_indices(name)  # by a hash table: a list of all names takes longer than a column
+    if not at:
         raise LogError(
             f"{place} has no column {name!r}.{did_you_mean(name, table.column_names)} "
             f"It has {shown(table.column_names)}."
         )
-    if table.column_names.count(name) > 1:
+    if len(at) > 1:
         raise LogError(f"{place} has the column {name!r} twice. Columns need different names; rename one.")
-    return table.column(name)
+    return table.column(at[0])
 
 
 def shown(names: Sequence[str]) -> str:

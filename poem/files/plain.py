@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from poem.files.arrow import Column, Table, decoded, is_list
+from poem.files.arrow import Column, Table, changed_columns, decoded, is_list
 
 
 def plain_table(table: Table) -> Table:
@@ -15,10 +15,7 @@ def plain_table(table: Table) -> Table:
     metadata = table.schema.metadata
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
-    for at, field in enumerate(table.schema):
-        column = _plain_column(table.column(at))
-        if column.type != field.type:
-            table = table.set_column(at, field.name, column)
+    table = changed_columns(table, _plain_column)
     # A table without columns would forget its rows.
     return table if table.schema.metadata == metadata else table.replace_schema_metadata(metadata)
 

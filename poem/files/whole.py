@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and files that may be compressed."""
 
+import io
 import os
 import re
 import tempfile
@@ -9,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from poem.errors import InputError, ReadError, WriteError
+from poem.files.room import room
 
 # What compressed files begin with; bz2's is followed by π, so that a column may be called BZh1.
 MAGIC = {"gzip": rb"\x1f\x8b\x08", "bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "zstd": rb"\x28\xb5\x2f\xfd"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".zstd")
 TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # what mkstemp makes of the name of a file, as whole_file asks
+BLOCK = 1 << 24  # bytes that are decompressed at a time
 
 
 @contextmanager
@@ -104,12 +107,19 @@ def content_of(path: Path, most: int | None = None) -> bytes:
     """Return what a file holds, or the first ``most`` bytes of it, decompressed."""
     import pyarrow as pa
 
+    limit = room()
+    found = io.BytesIO()  # grows in place, and gives its bytes away without a copy
     try:
         with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
-            return bytes(stream.read(most))
+            if most is not None:
+                return bytes(stream.read(most))
+            while block := stream.read(BLOCK):
+                limit.check(path.name, found.tell() + len(block))
+                found.write(block)
     except MemoryError as error:
         raise ReadError(
             f"{path.name} does not fit into memory. Split it into parts, or write it as Parquet."
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path.name} cannot be read: {error}. It may be damaged or cut off; copy it again.") from error
+    return found.getvalue()

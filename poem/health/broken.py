@@ -189,7 +189,8 @@ def _is_usable(raw: RawLog, role: str, empty: BoolArray) -> bool:
 def check_contexts(sound: Sound, recipe: Features | None) -> None:
     """Find rows whose features are infinite, or missing where they must not be: see :func:`_whole`."""
     wanted = sound.raw.roles.context if recipe is None else recipe.columns
-    sound.context = tuple(name for name in wanted if name in sound.raw.table.column_names)
+    known = set(sound.raw.table.column_names)
+    sound.context = tuple(name for name in wanted if name in known)
     whole = _whole(sound, recipe)
     bad = np.zeros(len(sound.bad), dtype=bool)
     worst, count = "", 0

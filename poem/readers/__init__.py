@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
+    from poem.readers.lines import check_parsed
     from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
     from poem.readers.offered import Choices
@@ -28,6 +29,7 @@ __all__ = [
     "Columns",
     "RawLog",
     "Roles",
+    "check_parsed",
     "check_roles",
     "choices_by_row",
     "coded_outputs",
@@ -59,6 +61,7 @@ _MODULES = {
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
+    "lines": ("check_parsed",),
     "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
     "offered": ("Choices",),

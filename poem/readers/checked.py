@@ -91,7 +91,8 @@ def _plain_labels(labels: Sequence[Any]) -> Labels:
 
 def _needed(raw: RawLog, recipe: Features) -> list[str]:
     """Return the columns of a recipe that are there; the recipe says what to do about others."""
-    return [name for name in recipe.columns if name in raw.table.column_names]  # each once
+    known = set(raw.table.column_names)
+    return [name for name in recipe.columns if name in known]  # each once
 
 
 # ---- contexts -----------------------------------------------------------------------------------

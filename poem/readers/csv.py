@@ -6,12 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from poem.errors import InputError, ReadError
-from poem.files import Table, compression_of, content_of, for_arrow, guarded_names, is_text, is_utf8, unguarded
+from poem.files import (
+    Column,
+    Table,
+    Watched,
+    changed_columns,
+    compression_of,
+    content_of,
+    for_arrow,
+    guarded_names,
+    is_text,
+    is_utf8,
+    unguarded,
+)
 from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end
-LARGEST_LINE = 1 << 28
+BLOCK, LARGEST_LINE = 1 << 20, 1 << 28
+LINES_AT_ONCE = 64  # in a block, at least: each block makes an array of each column, which has its own price
 ODD = re.compile(r"[^\w .()-]")  # what a delimiter may be, and no name has
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # what UTF-16 begins with
 
@@ -24,7 +37,7 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
         raise InputError(f"the delimiter must be one ASCII character, such as ';'; found {delimiter!r}.")
     used = delimiter or find_delimiter(path)
     texts = (*texts, *_zero_padded(path, used))
-    block = 1 << 20
+    block = max(BLOCK, LINES_AT_ONCE * len(first_line(path)))
     while True:
         try:
             table = _parsed(path, used, block, texts)
@@ -47,7 +60,7 @@ def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), t
     as_text = dict.fromkeys((*texts, *guarded_names(texts)), pa.string())
     with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
         table = csv.read_csv(
-            stream,
+            Watched(stream, path.name),
             read_options=csv.ReadOptions(block_size=block, use_threads=threads),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(column_types=as_text),
@@ -80,13 +93,12 @@ def _without_blanks(table: Table) -> Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    for at, field in enumerate(table.schema):
-        if is_text(field.type):
-            blank = pc.equal(table.column(at), "")
-            if pc.any(blank).as_py():
-                kept = pc.if_else(blank, pa.scalar(None, field.type), table.column(at))
-                table = table.set_column(at, field.name, kept)
-    return table
+    def without(column: Column) -> Column:
+        blank = pc.equal(column, "") if is_text(column.type) else None
+        is_gapped = blank is not None and pc.any(blank).as_py()
+        return pc.if_else(blank, pa.scalar(None, column.type), column) if is_gapped else column
+
+    return changed_columns(table, without)
 
 
 def find_delimiter(path: Path) -> str:

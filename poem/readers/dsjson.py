@@ -48,7 +48,7 @@ from poem.readers.dsjson_decisions import Decisions, read_decisions
 from poem.readers.dsjson_features import Lists
 from poem.readers.dsjson_ranked import check_sums
 from poem.readers.format import FIXED_ACTIONS, Format, Head
-from poem.readers.lines import with_lines
+from poem.readers.lines import check_parsed, with_lines
 
 _MOST_FEATURES = 2**31 - 1
 
@@ -204,6 +204,7 @@ def _candidates(counts: IntArray, actions: Lists, names: pa.Array) -> pa.Array:
 def read_table(path: Path, actions_vary: bool = False, described: bool = False, unlabelled: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
+    check_parsed(content, path.name, b",", per_feature=40, per_line=150)
     options = {"actions_vary": actions_vary, "described": described, "unlabelled": unlabelled}
     table = read_dsjson(content, path.name, **options)
     return table if _has_slots(content) else with_lines(table, content)

@@ -1,6 +1,7 @@
 """JSON lines: one object per line, read by pyarrow; nested objects become columns such as context.age."""
 
 import codecs
+import io
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,7 @@ from numba import njit
 
 from poem.arrays import frozen
 from poem.errors import ReadError
-from poem.files import Table, content_of
+from poem.files import Table, Watched, content_of
 from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import with_lines
 
@@ -37,7 +38,8 @@ def read_table(path: Path) -> Table:
     block = BLOCK
     while True:
         try:
-            table = arrow_json.read_json(pa.BufferReader(content), arrow_json.ReadOptions(block_size=block))
+            source = Watched(io.BytesIO(content), path.name, len(content))
+            table = arrow_json.read_json(source, arrow_json.ReadOptions(block_size=block))
             break
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
             if "straddling" in str(error) and block < min(len(content), LARGEST_BLOCK):

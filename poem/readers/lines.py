@@ -1,8 +1,17 @@
-"""How many lines a file has: only where each of them is one row can a row be named by its line."""
+"""The lines of a file: how much memory they need, and how many they are, which tells whether each is one row."""
 
-from poem.files import Table
+from poem.files import Table, room
 
 KEY = b"poem.lines"
+
+
+def check_parsed(content: bytes, name: str, separator: bytes = b":", per_feature: int = 24, per_line: int = 80) -> None:
+    """Raise if text needs too much memory when it is parsed.
+
+    What a feature and a line need, in bytes, is somewhat less than was measured; the defaults are those of LibSVM.
+    """
+    features, lines = content.count(separator), content.count(b"\n")
+    room().check(name, len(content) + per_feature * features + per_line * lines)
 
 
 def with_lines(table: Table, content: bytes) -> Table:

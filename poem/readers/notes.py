@@ -5,10 +5,12 @@ from base64 import b64decode, b64encode
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
+
 from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import InputError, ReadError
-from poem.files import Table
+from poem.files import Table, room
 from poem.readers.columns import UNITS, Roles
 from poem.readers.raw import About, RawActions, RawLog
 from poem.structures import Labels, structure_from_data
@@ -17,6 +19,7 @@ KEY = b"poem"
 ACTIONS_KEY = b"poem.actions"
 # A structure that came later, and candidates, must not be overlooked by a poem that does not know of them.
 PLAIN_VERSION, STRUCTURE_VERSION, VERSION = 1, 2, 3
+COMPRESSED_BUFFER = (0xFD2FB528, 0x184D2204)  # what buffers begin with that Arrow compressed: Zstandard, LZ4
 MOST_BYTES = 1 << 26  # of a catalogue inside a file: others read metadata of up to 100 MB
 
 
@@ -41,7 +44,7 @@ def with_notes(raw: RawLog) -> RawLog:
             features=features,
             about=about,
             structure=_structure(content),
-            actions=_actions(content.get("actions"), metadata.get(ACTIONS_KEY)),
+            actions=_actions(content.get("actions"), metadata.get(ACTIONS_KEY), raw.origin.name),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, OSError) as error:
         if isinstance(error, ReadError):
@@ -83,7 +86,7 @@ def _features(content: Any) -> Features | None:
     return None if content is None else Features.from_data(content)
 
 
-def _actions(content: Any, table: bytes | None) -> RawActions:
+def _actions(content: Any, table: bytes | None, name: str) -> RawActions:
     if content is None:
         return RawActions()
     if not isinstance(content["id"], str):
@@ -96,7 +99,7 @@ def _actions(content: Any, table: bytes | None) -> RawActions:
     )
     if table is None:
         return found
-    return replace(found, **{"rows" if content["encoded"] else "catalogue": _unpacked(table)})
+    return replace(found, **{"rows" if content["encoded"] else "catalogue": _unpacked(table, name)})
 
 
 def _packed(table: Table) -> bytes:
@@ -115,10 +118,19 @@ def _packed(table: Table) -> bytes:
     return content
 
 
-def _unpacked(content: bytes) -> Table:
+def _unpacked(content: bytes, name: str) -> Table:
     import pyarrow as pa
 
-    return pa.ipc.open_stream(b64decode(content, validate=True)).read_all()
+    packed = b64decode(content, validate=True)
+    room().check(f"the catalogue in {name}", sum(map(_expanded, pa.ipc.MessageReader.open_stream(packed))))
+    return pa.ipc.open_stream(packed).read_all()
+
+
+def _expanded(message: Any) -> int:
+    """Return how many bytes the buffers of a message take decompressed; before each of them stands its length."""
+    words = np.frombuffer(message.body, dtype="<i8", count=message.body.size // 8)
+    starts = np.isin(words[1:] & 0xFFFFFFFF, COMPRESSED_BUFFER)
+    return int(np.maximum(words[:-1][starts], 0).sum(dtype=np.float64))
 
 
 def _about(content: dict[str, Any]) -> About:

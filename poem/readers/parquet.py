@@ -1,5 +1,6 @@
 """Parquet, the native format: a table whose metadata say which column is what."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +11,27 @@ from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
-from poem.files import Column, Table, compression_of, content_of, for_arrow, whole_file
+from poem.files import Column, Room, Table, Watched, compression_of, content_of, room, whole_file
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
 from poem.readers.native_candidates import labels_column, native_candidates, row_lists
 from poem.readers.notes import noted_structure, notes_of
+from poem.readers.parquet_sizes import claimed_size, safe_rows
 from poem.readers.raw import About, Origin, RawActions, RawLog
 
 SAME_NAME = ("loss", "reward", "group", "time", "logger", "context_id", "candidates")  # roles and columns
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
+STEP = 1 << 28  # bytes that the rows in hand may take
 
 
 def read_table(path: Path) -> Table:
     """Read a Parquet file into memory, in steps: decoded at once, it would need three times its memory."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with for_arrow(path) as named:
-            source = pa.BufferReader(content_of(path)) if compression_of(path) is not None else named
-            with pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER) as file:
-                return _whole_table(file)
+        packed = compression_of(path) is not None
+        with pa.BufferReader(content_of(path)) if packed else path.open("rb") as source:
+            return _decoded(Watched(source, path.name), path.name)
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -39,13 +40,32 @@ def read_table(path: Path) -> Table:
         ) from error
 
 
-def _whole_table(file: Any) -> Table:
+def _decoded(source: Watched, name: str) -> Table:
+    """Return the table in an open file, or say that it needs too much memory before it has taken it."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    try:
-        return pa.Table.from_batches(list(file.iter_batches(batch_size=BATCH)), file.schema_arrow)
-    except pa.ArrowNotImplementedError:  # categories inside of lists, in a batch that goes over two row groups
-        return pa.concat_tables(map(file.read_row_group, range(file.num_row_groups)))
+    limit, how = room(), {"pre_buffer": False, "buffer_size": BUFFER}
+    with pq.ParquetFile(source, **how) as file:
+        metadata = file.metadata
+        limit.check(name, claimed_size(metadata))
+        leaves = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+        coded = pq.ParquetFile(source, **how, metadata=metadata, read_dictionary=leaves)
+        rows = safe_rows(coded, metadata, min(STEP, limit.limit // 4), BATCH)
+        try:
+            return pa.Table.from_batches(_within(file.iter_batches(batch_size=rows), limit, name), file.schema_arrow)
+        except pa.ArrowNotImplementedError:  # categories inside of lists, in a batch that goes over two row groups
+            groups = map(file.read_row_group, range(file.num_row_groups))
+            return pa.concat_tables(_within(groups, limit, name))
+
+
+def _within(parts: Iterable[Any], limit: Room, name: str) -> list[Any]:
+    """Return all parts of a table, or say that they need too much memory before they have taken it."""
+    found = []
+    for part in parts:
+        found.append(part)
+        limit.check(name)
+    return found
 
 
 def _first_line(error: Exception) -> str:
@@ -60,7 +80,8 @@ def write_raw(raw: RawLog, path: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kept = [name for name in raw.table.column_names if name in {*raw.roles.taken(), *raw.roles.context}]
+    used = {*raw.roles.taken(), *raw.roles.context}
+    kept = [name for name in raw.table.column_names if name in used]
     table = raw.table.select(kept).replace_schema_metadata(notes_of(raw))
     try:
         with whole_file(path) as temporary, temporary.open("wb") as file:

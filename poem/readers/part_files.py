@@ -7,7 +7,7 @@ from typing import Any
 
 from poem.data.features import Features
 from poem.errors import InputError, ReadError
-from poem.files import Table, check_text
+from poem.files import Table, check_text, room
 from poem.progress import Progress
 from poem.readers.columns import check_names
 from poem.readers.detect import common_format, files_of
@@ -71,6 +71,7 @@ def _options(kind: Format, given: Mapping[str, Any], recipe: Features | None, fo
 
 
 def _checked(table: Table, file: Path) -> Table:
+    room().check(file.name)
     check_text(table, file.name)
     return table
 

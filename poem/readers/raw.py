@@ -162,4 +162,5 @@ def named_error(raw: RawLog, error: LogError) -> ReadError:
 
 
 def _free(raw: RawLog) -> list[str]:
-    return [name for name in raw.table.column_names if name not in raw.roles.taken()]
+    taken = set(raw.roles.taken())
+    return [name for name in raw.table.column_names if name not in taken]

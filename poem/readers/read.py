@@ -12,7 +12,7 @@ import numpy as np
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, ReadError
-from poem.files import Table, as_table, check_text, plain_table, shown
+from poem.files import Table, as_table, check_text, plain_table, room_for, shown
 from poem.readers.catalogue import with_catalogue
 from poem.readers.checked import log_of
 from poem.readers.columns import Columns, Roles, assign
@@ -54,7 +54,8 @@ def read_log(
     ----------
     source : path or data frame
         Parquet, CSV, JSON lines, LibSVM with a table beside it, Vowpal Wabbit's text and DSJSON, the Open Bandit
-        Dataset; plain or compressed by gzip, bz2 or zstd. Or a pandas, polars or Arrow table.
+        Dataset; plain or compressed by gzip, bz2 or zstd. Or a pandas, polars or Arrow table. A file may take half of
+        the free memory, or as much as the environment variable ``POEM_MAX_SIZE`` says, such as ``20GB``.
     output : name or names, optional
         The column of what was decided, or several columns of 0/1; ``"output"`` by default.
     loss, reward : name, optional
@@ -114,6 +115,7 @@ def read_log(
     return log_of(raw, features=recipe, labels=labels, structure=structure, missing=missing, encoding=encoding)
 
 
+@room_for()
 def read_raw(
     source: Any,
     columns: Columns = BY_NAME,
@@ -210,8 +212,9 @@ def _without_empty_times(roles: Roles, columns: Columns, table: Table) -> Roles:
 
 def _still_there(raw: RawLog) -> tuple[str, ...]:
     """Return the context as the file says."""
+    known = set(raw.table.column_names)
     for name in raw.roles.context:
-        if name not in raw.table.column_names:
+        if name not in known:
             raise ReadError(
                 f"{raw.origin.name} was written with the column {name!r}, which is no longer there. Name the columns "
                 f"of the context (--context, context=), or write it again. It has {shown(raw.table.column_names)}."

@@ -10,7 +10,7 @@ import numpy as np
 from poem.errors import ReadError
 from poem.files import COMPRESSED, Table, content_of, plain_name
 from poem.readers.format import MARK, Format, Head
-from poem.readers.lines import with_lines
+from poem.readers.lines import check_parsed, with_lines
 
 SUFFIXES = (".svm", ".libsvm", ".svmlight")
 BESIDE = (".csv", ".tsv", ".parquet", ".jsonl")
@@ -24,6 +24,7 @@ def read_table(path: Path) -> Table:
     from sklearn.datasets import load_svmlight_file
 
     content = content_of(path).removeprefix(MARK)
+    check_parsed(content, path.name)
     if not content.strip():
         raise ReadError(f"{path.name} is empty. Pass a file with at least one decision.")
     try:

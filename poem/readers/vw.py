@@ -35,7 +35,7 @@ from poem.errors import ReadError
 from poem.files import content_of
 from poem.readers.columns import Roles
 from poem.readers.format import MARK, Format, Head
-from poem.readers.lines import with_lines
+from poem.readers.lines import check_parsed, with_lines
 from poem.readers.vw_blocks import read_blocks
 from poem.readers.vw_lines import read_lines
 from poem.readers.vw_problems import line_number
@@ -127,6 +127,7 @@ def _label_words(line: bytes) -> list[bytes]:
 def read_table(path: Path, unlabelled: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
+    check_parsed(content, path.name, b" ", per_feature=12, per_line=32)
     return with_lines(read_vw(content, path.name, unlabelled=unlabelled), content)
 
 

@@ -1,7 +1,6 @@
 """Labelled data by name: found in a folder, in the cache, or downloaded from its public home."""
 
-import bz2
-import gzip
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ import numpy as np
 
 from poem.arrays import AnyArray
 from poem.compute import Matrix
-from poem.errors import DatasetError, DownloadError
-from poem.files import download
+from poem.errors import DatasetError, DownloadError, ReadError, SizeError
+from poem.files import content_of, download, room
+from poem.readers import check_parsed
 
 LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel"
 SUFFIXES = (".svm.bz2", ".svm.gz", ".svm", ".bz2", "")
@@ -163,13 +163,15 @@ def read_libsvm(path: Path, n_features: int | None = None, n_labels: int | None 
     """Read ``l1,l2 idx:value …`` lines, plain or packed, into (CSR, 0/1 matrix)."""
     from sklearn.datasets import load_svmlight_file
 
-    opener: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
+    if not path.is_file():
+        raise DatasetError(f"there is no file {str(path)!r}. Check the path.")
     try:
-        with opener(path, "rb") as file:
-            X, labels = load_svmlight_file(file, multilabel=True, zero_based=False, n_features=n_features)
-    except FileNotFoundError as error:
-        raise DatasetError(f"there is no file {str(path)!r}. Check the path.") from error
-    except (OSError, EOFError, ValueError) as error:
+        content = content_of(path)
+        check_parsed(content, path.name)
+        X, labels = load_svmlight_file(io.BytesIO(content), multilabel=True, zero_based=False, n_features=n_features)
+    except SizeError:
+        raise
+    except (ReadError, ValueError) as error:
         raise DatasetError(f"{str(path)!r} is not a whole multi-label LibSVM file: {error}. Get it again.") from error
     counts = np.array([len(row) for row in labels])
     columns = np.array([label for row in labels for label in row], dtype=np.int64)
@@ -179,6 +181,7 @@ def read_libsvm(path: Path, n_features: int | None = None, n_labels: int | None 
             f"{str(path)!r} has labels from {columns.min()} to {columns.max()}; "
             f"expected 0 to {(n_labels or found) - 1}. Number the labels from 0."
         )
+    room().check(path.name, X.shape[0] * found)
     y = np.zeros((X.shape[0], n_labels or found), dtype=np.uint8)
     y[np.repeat(np.arange(len(counts)), counts), columns] = 1
     return X, y

@@ -144,7 +144,7 @@ def _of_strings(name: str, column: Column, hash_size: int) -> Kind:
     words = float(np.mean([value.count(" ") + 1 for value in values])) if values else 0.0
     if words > WORDS and len(values) > 1:
         return _text(name, column, hash_size)
-    return (_hashed if len(values) > MANY_CATEGORIES else _one_hot)(name, column, hash_size)
+    return Hashed(name, hash_size) if len(values) > MANY_CATEGORIES else OneHot(name, tuple(sorted(values)))
 
 
 def _one_hot(name: str, column: Column, hash_size: int) -> OneHot:

@@ -38,17 +38,13 @@ class OneHot(Kind):
         return not all(map(_is_plain_number, self.categories))
 
     def encode(self, table: Table, place: Place) -> Block:
-        from sklearn.preprocessing import OneHotEncoder
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-        if not self.categories:  # of which the encoder would complain
-            return sp.csr_array((table.num_rows, 0))
-        known = np.array(self.categories, dtype=object)
-        encoder = OneHotEncoder(categories=[known], handle_unknown="ignore")
-        return of_distinct(
-            column_of(table, self.column),
-            self.width,
-            lambda values: encoder.fit(known[:, None]).transform(np.array(values, dtype=object)[:, None]),
-        )
+        codes, distinct = coded_strings(column_of(table, self.column))
+        known = pc.index_in(distinct, value_set=pa.array(self.categories, pa.large_string()))
+        number = np.append(np.asarray(known.fill_null(-1)), -1)  # the last one is what is missing
+        return Lookup(sparse_rows(number, np.ones(len(number)), np.arange(len(number) + 1), self.width), codes)
 
 
 @dataclass(frozen=True)

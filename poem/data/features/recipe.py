@@ -68,7 +68,8 @@ class Features:
     def transform(self, frame: Any, place: Place = row_place) -> Matrix:
         """Return the features of each row: dense if all columns are numbers, CSR otherwise."""
         table = plain_table(as_table(frame, "the context"))
-        missing = [name for name in self.columns if name not in table.column_names]
+        known = set(table.column_names)
+        missing = [name for name in self.columns if name not in known]
         if missing:
             raise LogError(
                 f"the column {missing[0]!r} is missing{f' (and {len(missing) - 1} more)' if missing[1:] else ''}."
@@ -93,7 +94,8 @@ class Features:
         table = plain_table(as_table(frame, "the context"))
         told = {kind.column for kind in self.kinds if isinstance(kind, Missing)}
         names = [kind.column for kind in self.kinds if isinstance(kind, WITH_GAPS) and kind.column not in told]
-        counts = {name: count_missing(table.column(name)) for name in names if name in table.column_names}
+        known = set(table.column_names)
+        counts = {name: count_missing(table.column(name)) for name in names if name in known}
         return {name: count for name, count in counts.items() if count}
 
     def texts(self) -> tuple[str, ...]:
