@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from poem.policies import FlooredPolicy, Policy
     from poem.readers import Columns, RawLog
 
+MANY_COLUMNS = 20_000
+
 
 def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
     """Add what says which column of a log is what."""
@@ -152,7 +154,7 @@ def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | 
     from poem.readers import read_raw
 
     columns = named_columns(options)
-    return read_raw(
+    raw = read_raw(
         options.log,
         columns if policy is None else with_action_id(policy, columns),
         structure=options.structure,
@@ -165,6 +167,13 @@ def read_raw_log(options: argparse.Namespace, policy: "Policy | FlooredPolicy | 
         **({} if policy is None else how_to_read(policy)),
         progress=not options.quiet,
     )
+    if raw.table.num_columns > MANY_COLUMNS:
+        remark(
+            options,
+            f"{raw.origin.name} has {raw.table.num_columns:,} columns, and each of them takes time. One column of "
+            "lists, or LibSVM text, holds as many features and is faster.",
+        )
+    return raw
 
 
 def log_for(
