@@ -274,3 +274,11 @@ def test_logarithmic_smoothing_of_tiny_losses():
 def test_line_searches_take_slopes_too_large_to_square(slope):
     low, high = Found(0.0, 1.0, np.float64(-1e200), None), Found(1.0, 2.0, np.float64(slope), None)
     assert 0.0 < _between(low, high) < 1.0
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.5, -7.0, 1e18, -1e20])
+def test_losses_that_are_all_the_same_are_judged_at_any_size(loss):
+    y = np.array([0, 1, 0, 1, 1, 0])
+    log = poem.BanditLog(np.arange(6.0)[:, None], y, loss=np.full(6, loss), propensity=np.full(6, 0.5))
+    found = poem.evaluate(poem.uniform_policy(log), log)
+    assert {round(line.value / (loss or 1.0), 9) for line in found.lines} == {1.0 if loss else 0.0}
