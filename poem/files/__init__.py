@@ -12,7 +12,6 @@ from poem.files.arrow import (
     coded_strings,
     column_of,
     decoded,
-    did_you_mean,
     first_odd,
     flattened,
     floats,
@@ -25,11 +24,11 @@ from poem.files.arrow import (
     numbers_of,
     plain_table,
     row_place,
-    shown,
     strings,
     with_codes,
 )
 from poem.files.downloads import download
+from poem.files.names import did_you_mean, shown
 from poem.files.room import Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
 from poem.files.whole import COMPRESSED, compression_of, content_of, plain_name, whole_file, write_whole
