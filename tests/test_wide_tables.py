@@ -25,7 +25,7 @@ def test_many_columns_of_numbers_are_read(numbers):
 
 def test_many_columns_of_strings_are_read(numbers):
     few = numbers.select(["output", "loss", "propensity"])
-    texts = {f"s{at}": pa.array(["a", "b", "b", None]) for at in range(WIDTH // 4)}
+    texts = {f"s{at}": pa.array(["a", "b", "b", None]) for at in range(WIDTH // 8)}
     log = poem.read_log(pa.table(dict(zip(few.column_names, few.columns, strict=True)) | texts))
     assert log.X.shape == (4, 3 * len(texts))  # a, b, and a feature that says what is missing
     assert log.X.sum() == 4 * len(texts)

@@ -12,7 +12,6 @@ from poem.files.arrow import (
     coded_strings,
     column_of,
     decoded,
-    did_you_mean,
     first_odd,
     flattened,
     floats,
@@ -24,13 +23,13 @@ from poem.files.arrow import (
     lengths,
     numbers_of,
     row_place,
-    shown,
     strings,
     with_codes,
 )
 from poem.files.downloads import download
 from poem.files.formulas import guarded_names, unguarded
 from poem.files.held import held_folder
+from poem.files.names import did_you_mean, shown
 from poem.files.plain import plain_table
 from poem.files.room import Room, Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table

@@ -1,14 +1,14 @@
 """Arrow's columns as numpy arrays; pyarrow is imported only when a table is at hand."""
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from poem.arrays import AnyArray, IntArray
 from poem.errors import LogError, ReadError
+from poem.files.names import did_you_mean, shown
 
 Table = Any  # pyarrow.Table: pyarrow has no type stubs
 Column = Any  # pyarrow.ChunkedArray
@@ -296,15 +296,6 @@ def first_odd(column: Column, place: Place) -> str:
     return ""
 
 
-def did_you_mean(wanted: str, known: Iterable[str], others: Sequence[str] = ()) -> str:
-    """Return “ Did you mean 'x'?” where a known name is near the wanted one or is one of ``others``."""
-    names = list(known)
-    lower = {name.lower(): name for name in reversed(names)}
-    near = [lower[other.lower()] for other in others if other.lower() in lower]
-    near += [lower[name] for name in get_close_matches(wanted.lower(), lower, n=1, cutoff=0.6)]
-    return f" Did you mean {near[0]!r}?" if near else ""
-
-
 def column_of(table: Table, name: str, place: str = "the table") -> Column:
     """Return a column by name, or say what there is instead."""
     at = table.schema.get_all_field_indices(name)  # by a hash table: a list of all names takes longer than a column
@@ -316,9 +307,3 @@ def column_of(table: Table, name: str, place: str = "the table") -> Column:
     if len(at) > 1:
         raise LogError(f"{place} has the column {name!r} twice. Columns need different names; rename one.")
     return table.column(at[0])
-
-
-def shown(names: Sequence[str]) -> str:
-    """Return some names, and how many more there are."""
-    few = ", ".join(map(repr, names[:8]))
-    return few if len(names) <= 8 else f"{few} and {len(names) - 8} more"

@@ -24,7 +24,7 @@ from poem.readers.format import MARK, Format, Head
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1 << 20  # bytes in which the first line must end
 BLOCK, LARGEST_LINE = 1 << 20, 1 << 28
-LINES_AT_ONCE = 64  # in a block, at least: each block makes an array of each column, which has its own price
+LINES_AT_ONCE = 64  # in a block, at least: each block makes an array of each column, which has a price of its own
 ODD = re.compile(r"[^\w .()-]")  # what a delimiter may be, and no name has
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # what UTF-16 begins with
 
