@@ -40,7 +40,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-oldest: $(VENV)/.dev
 	.ci/quick $(BIN)/uv 3.11 lowest-direct

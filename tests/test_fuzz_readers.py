@@ -23,7 +23,7 @@ import poem
 from poem.errors import PoemError
 from poem.readers import read_contexts
 
-SECONDS = float(os.environ.get("POEM_FUZZ_SECONDS", 60))
+SECONDS = float(os.environ.get("POEM_FUZZ_SECONDS", 30))
 HEADROOM = 4 << 30  # bytes that a reader may ask for beyond what is in use: a hostile file must not take it all
 
 LINES = {
