@@ -1,7 +1,7 @@
 """Whatever a file or a data frame holds, nothing but a PoemError comes out of the readers.
 
-POEM_FUZZ_SECONDS says how long all of it may take, about. Without it, the same examples are tried each time, in about a
-minute; with it, others.
+POEM_FUZZ_SECONDS says how long all of it may take, about. Without it, the same examples are tried each time, in about
+half a minute; with it, others.
 """
 
 import copy
