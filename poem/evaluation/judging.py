@@ -103,7 +103,7 @@ class JudgedLog:
     def __init__(self, log: BanditLog, bounds: tuple[float, float], model: Model | None, threads: Threads) -> None:
         self.log, self.model, self._threads = log, model, threads
         low, self.worst = bounds
-        self._span = (self.worst - low) or max(1.0, abs(self.worst))  # which 1 is nothing to, if that is large
+        self._span = (self.worst - low) or max(1.0, abs(self.worst))  # 1 would be lost beside a large loss
         self.loss: FloatArray = log.loss - self.worst
 
     def rows(self, policy: Judged) -> Rows:
