@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 from refusals import refuses
 from shop_logs import call, refused
 
 import poem
 from poem.certificates.logger import fit_steps
-from poem.errors import InputError, LogError
+from poem.errors import InputError, LogError, MismatchError
 from poem.estimators import LogSmoothing, Rows, bca
 from poem.evaluation import Clips
 from poem.optimizers.line_search import Found, _between
@@ -282,3 +283,13 @@ def test_losses_that_are_all_the_same_are_judged_at_any_size(loss):
     log = poem.BanditLog(np.arange(6.0)[:, None], y, loss=np.full(6, loss), propensity=np.full(6, 0.5))
     found = poem.evaluate(poem.uniform_policy(log), log)
     assert {round(line.value / (loss or 1.0), 9) for line in found.lines} == {1.0 if loss else 0.0}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scores_that_overflow_are_refused(sparse):
+    X = np.array([[1.0, 1e50], [-1e50, 2.0]])
+    policy = poem.Policy(poem.MultiClass(2), np.array([[1e200, -1e200], [1e-3, 1.0]]), False, ("a", "b"))
+    X = sp.csr_array(X) if sparse else X
+    assert policy.predict(X).tolist() == ["a", "b"]
+    with refuses(MismatchError, "scores are too large", "1e+300", "Scale the features"):
+        policy.at_temperature(1e100).predict(X)

@@ -35,7 +35,15 @@ class Scored:
 
     def _block(self, wide: FloatArray, part: slice) -> tuple[FloatArray, Space]:
         block = self.design.block(part.start, part.stop)
-        return block.scores(wide, self.weights.shape[1]), self.structure.space(block.borders)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = block.scores(wide, self.weights.shape[1])
+        if not np.isfinite(scores).all():
+            largest = np.abs(self.weights).max()
+            raise MismatchError(
+                f"the policy's scores are too large to compute with: weights up to {largest:.3g} in size times features. "
+                "Scale the features, or lower the temperature."
+            )
+        return scores, self.structure.space(block.borders)
 
     def _blocks(self) -> Iterator[slice]:
         length = self.design.n_contexts
