@@ -40,8 +40,8 @@ class Scored:
         if not np.isfinite(scores).all():
             largest = np.abs(self.weights).max()
             raise MismatchError(
-                f"the policy's scores are too large to compute with: weights up to {largest:.3g} in size times features. "
-                "Scale the features, or lower the temperature."
+                f"the policy's scores are too large to compute with: weights up to {largest:.3g} in size times "
+                "features. Scale the features, or lower the temperature."
             )
         return scores, self.structure.space(block.borders)
 
