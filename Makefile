@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # By path, so that a script beside a clone named "poem" imports the package and not the folder.
-INSTALL := $(BIN)/python -m pip install --quiet --config-settings editable_mode=compat --editable
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --config-settings editable_mode=compat --editable
 
 .PHONY: help demo test test-oldest test-pythons bench clean
 
@@ -19,6 +19,7 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "poem needs Python 3.11 or newer; set PYTHON=python3.11 or newer"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet uv
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml
 	$(INSTALL) .
