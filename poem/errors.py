@@ -6,7 +6,8 @@
     ├── InputError (ValueError)          what was passed in cannot be used
     │   ├── LogError                     the log itself: NaN, propensities, lengths, labels
     │   │   └── ReadError                a file that cannot be read as a log
-    │   │       └── SizeError            a file that needs more memory than it may take
+    │   │       ├── SizeError            a file that needs more memory than it may take
+    │   │       └── PackedError          a packed log that is incomplete, changed or too new
     │   ├── LearningError                a valid log from which nothing can be learnt
     │   └── MismatchError                a policy and data that do not belong together
     ├── DatasetError                     a data set that is not known, not found or not what it should be
@@ -42,6 +43,10 @@ class ReadError(LogError):
 
 class SizeError(ReadError):
     """A file that needs more memory than it may take: it may be a decompression bomb."""
+
+
+class PackedError(ReadError):
+    """A packed log with a shard that is missing, cut off or changed, or of a newer version."""
 
 
 class LearningError(InputError):

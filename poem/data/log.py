@@ -177,7 +177,7 @@ class BanditLog:
     def __reduce__(self) -> Any:
         return _restored, ({name: getattr(self, name) for name in self.__slots__},)
 
-    def _with(self, **changes: Any) -> "BanditLog":
+    def replaced(self, **changes: Any) -> "BanditLog":
         """Return a copy with other fields; they come from a checked log and are not checked again."""
         return _rebuild({name: getattr(self, name) for name in self.__slots__} | changes)
 
@@ -214,35 +214,35 @@ class BanditLog:
     def with_propensities(self, log_propensity: FloatArray, source: Propensities) -> "BanditLog":
         """Return the same log with other propensities, and where they come from."""
         checked = frozen(checked_log_propensity(None, log_propensity, len(self)))
-        return self._with(log_propensity=checked, propensities=source)
+        return self.replaced(log_propensity=checked, propensities=source)
 
     def with_labels(self, labels: Sequence[Any]) -> "BanditLog":
         """Return the same log with other names for its outputs."""
         if not len(labels) == len(set(labels)) == len(self.labels):
             raise InputError(f"{len(self.labels)} different labels are needed; found {few_of(labels)} ({len(labels)}).")
-        return self._with(labels=tuple(labels))
+        return self.replaced(labels=tuple(labels))
 
     def with_features(self, features: Features) -> "BanditLog":
         """Return the same log with the recipe that its features were made by."""
         if features.width != self.n_features:
             raise InputError(f"the recipe makes {features.width} features; the log has {self.n_features}.")
-        return self._with(features=features, feature_names=features.names())
+        return self.replaced(features=features, feature_names=features.names())
 
     def with_contexts(self, X: Matrix) -> "BanditLog":
         """Return the same log with other features of its contexts, which have no names."""
-        return self._with(X=frozen_matrix(X), feature_names=None, features=None)
+        return self.replaced(X=frozen_matrix(X), feature_names=None, features=None)
 
     def with_groups(self, group: Any) -> "BanditLog":
         """Return the same log with other groups: rows of one group are not taken to be independent."""
-        return self._with(group=checked_group(group, len(self), "group"))
+        return self.replaced(group=checked_group(group, len(self), "group"))
 
     def with_loggers(self, logger: Any) -> "BanditLog":
         """Return the same log with a name for the logger of each row."""
-        return self._with(logger=checked_group(logger, len(self), "logger"))
+        return self.replaced(logger=checked_group(logger, len(self), "logger"))
 
     def with_all_available(self) -> "BanditLog":
         """Return the same log as if every output could be chosen in every context."""
-        return self if self.available is None else self._with(available=None)
+        return self if self.available is None else self.replaced(available=None)
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""
@@ -259,7 +259,7 @@ class BanditLog:
         chosen = checked_rows(rows, len(self))
         per_row = {name: frozen(getattr(self, name)[chosen]) for name in ("y", "loss", "log_propensity", "context")}
         named = {name: getattr(self, name) for name in ("group", "logger", "time")}
-        return self._with(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
+        return self.replaced(**per_row, **{n: None if v is None else frozen(v[chosen]) for n, v in named.items()})
 
     def split(
         self,
@@ -295,7 +295,7 @@ class BanditLog:
     def on_contexts(self, kept: IntArray, context: IntArray) -> "BanditLog":
         """Return the log with some of its contexts, and which of these each row saw."""
         offers = None if self.available is None else self.available.of(kept)
-        return self._with(X=frozen_matrix(self.X[places_of(kept)]), context=frozen(context), available=offers)
+        return self.replaced(X=frozen_matrix(self.X[places_of(kept)]), context=frozen(context), available=offers)
 
     @staticmethod
     def concat(logs: Sequence["BanditLog"]) -> "BanditLog":
@@ -313,7 +313,7 @@ class BanditLog:
             columns = [getattr(log, name) for log in logs]
             per_row[name] = None if columns[0] is None else frozen(np.concatenate(columns))
         X, context, offers = joined_contexts(logs)
-        return first._with(X=X, context=context, available=offers, **per_row)
+        return first.replaced(X=X, context=context, available=offers, **per_row)
 
     def deduplicated(self) -> "BanditLog":
         """Return the same log with equal contexts stored once."""

@@ -30,6 +30,7 @@ from poem.files.downloads import download
 from poem.files.formulas import guarded_names, unguarded
 from poem.files.held import held_folder
 from poem.files.names import did_you_mean, shown
+from poem.files.places import Folder
 from poem.files.plain import plain_table
 from poem.files.room import Room, Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
@@ -40,6 +41,7 @@ __all__ = [
     "EXACT",
     "TABLES",
     "Column",
+    "Folder",
     "Place",
     "Room",
     "Table",

@@ -1,0 +1,6 @@
+"""Where work over the shards of a log is run."""
+
+from poem.backends.base import Backend
+from poem.backends.threads import Threads
+
+__all__ = ["Backend", "Threads"]

@@ -1,0 +1,19 @@
+"""A log on disk: a folder of shards, each of which fits into memory."""
+
+from poem.packed.hashing import HashArray, unit_hashes, value_hashes
+from poem.packed.log import PackedLog, is_packed, open_log
+from poem.packed.manifest import ShardNote
+from poem.packed.writing import PackWriter, pack_folder, shards_for
+
+__all__ = [
+    "HashArray",
+    "PackWriter",
+    "PackedLog",
+    "ShardNote",
+    "is_packed",
+    "open_log",
+    "pack_folder",
+    "shards_for",
+    "unit_hashes",
+    "value_hashes",
+]

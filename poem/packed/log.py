@@ -1,0 +1,236 @@
+"""PackedLog: a log on disk, as shards that are read one at a time."""
+
+import os
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from poem.data import BanditLog
+from poem.data.features import Features
+from poem.errors import InputError, PackedError
+from poem.files import Folder
+from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
+from poem.packed.rows import log_of_rows
+from poem.packed.shard_file import check_present, read_shard
+from poem.structures import Labels, Structure
+
+ALL = 1 << 64  # one more than the largest hash
+
+
+class PackedLog:
+    """A log on disk: as good as a :class:`BanditLog`, but no larger in memory than a few of its shards.
+
+    Made by :func:`poem.pack_log` and opened by :func:`poem.open_log`. Shards are ranges of the hashes of units, and so
+    are the parts of a packed log: which units a part holds does not depend on how many shards there are.
+
+    Attributes
+    ----------
+    labels, structure, features, feature_names, outcome, propensities
+        As those of a :class:`BanditLog`.
+    manifest : Manifest
+        What the folder says of its shards.
+    low, high : int
+        Units with hashes from ``low`` to below ``high`` belong to this part.
+    """
+
+    def __init__(self, folder: Folder, manifest: Manifest, kind: BanditLog, low: int = 0, high: int = ALL) -> None:
+        self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.folder.place, self.low, self.high)
+
+    # ---- what it is -----------------------------------------------------------------------
+
+    @property
+    def labels(self) -> Labels:
+        """All possible outputs."""
+        return self.kind.labels
+
+    @property
+    def structure(self) -> Structure:
+        """What an output is."""
+        return self.kind.structure
+
+    @property
+    def features(self) -> Features | None:
+        """How raw columns became features."""
+        return self.kind.features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features."""
+        return self.kind.feature_names
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.kind.n_features
+
+    @property
+    def outcome(self) -> str:
+        """Whether the log holds losses or rewards."""
+        return self.kind.outcome
+
+    @property
+    def propensities(self) -> str:
+        """Where propensities come from."""
+        return self.kind.propensities
+
+    @cached_property
+    def shards(self) -> tuple[ShardNote, ...]:
+        """The shards that hold units of this part, in the order of their hashes."""
+        return tuple(one for one in self.manifest.shards if one.low < self.high and one.high > self.low and one.rows)
+
+    def _is_whole(self, note: ShardNote) -> bool:
+        return note.low >= self.low and note.high <= self.high
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        """Rows and units; of shards that are cut, the hashes are counted."""
+        rows = units = 0
+        for note in self.shards:
+            if self._is_whole(note):
+                rows, units = rows + note.rows, units + note.units
+            else:
+                inside = self._hashes(note)
+                rows, units = rows + len(inside), units + len(np.unique(inside))
+        return rows, units
+
+    def _hashes(self, note: ShardNote) -> Any:
+        found = read_shard(self.folder, note, ["unit"]).column("unit").to_numpy()
+        return found[self._inside(found)]
+
+    def _inside(self, hashes: Any) -> Any:
+        return (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
+
+    def __len__(self) -> int:
+        return self._counts[0]
+
+    @property
+    def n_units(self) -> int:
+        """The number of independent units."""
+        return self._counts[1]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory its rows would take."""
+        per_row = 8 * (4 + (self.kind.y.nbytes // 8 or 1))
+        each = 12 if hasattr(self.kind.X, "nnz") else 8
+        return int(sum(note.rows * per_row + note.contexts * 8 + note.nonzeros * each for note in self.shards))
+
+    @cached_property
+    def loss_range(self) -> tuple[float, float]:
+        """The lowest and the highest loss of all shards that hold units of this part."""
+        return min(note.loss[0] for note in self.shards), max(note.loss[1] for note in self.shards)
+
+    def __repr__(self) -> str:
+        outputs = self.structure.describe()
+        return (
+            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {len(self.shards):,} shards "
+            f"({self.folder.name}): {outputs}, {self.n_features:,} features"
+        )
+
+    # ---- parts ----------------------------------------------------------------------------
+
+    def part(self, first: float, last: float) -> "PackedLog":
+        """Return the units between two shares of this part, such as ``part(0.0, 0.8)``: a random sample of units."""
+        if not 0.0 <= first < last <= 1.0:
+            raise InputError(f"a part goes from a lower to a higher share of the units; found {first} and {last}.")
+        span = self.high - self.low
+        low = self.low + round(first * span) if first > 0.0 else self.low
+        high = self.low + round(last * span) if last < 1.0 else self.high
+        found = PackedLog(self.folder, self.manifest, self.kind, low, high)
+        if not len(found):
+            raise InputError(f"no unit lies between {first:g} and {last:g} of the log. Take a larger part of it.")
+        return found
+
+    def read(self, note: ShardNote, columns: list[str] | None = None) -> BanditLog:
+        """Return the rows of a shard that belong to this part, as a log in memory."""
+        table = read_shard(self.folder, note, columns)
+        try:
+            log = log_of_rows(table, self.kind)
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            raise PackedError(
+                f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
+            ) from error
+        if self._is_whole(note):
+            return log
+        return log.take(self._inside(table.column("unit").to_numpy()))
+
+    def logs(self) -> Iterator[BanditLog]:
+        """Yield the rows shard by shard."""
+        return map(self.read, self.shards)
+
+    def to_log(self) -> BanditLog:
+        """Return all rows in memory."""
+        return BanditLog.concat(list(self.logs()))
+
+    def need_propensities(self) -> None:
+        """Raise if the log has none."""
+        self.kind.need_propensities()
+
+    def fingerprint(self) -> str:
+        """Return a digest of all that the log holds, by its checksums."""
+        import hashlib
+
+        about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
+        return hashlib.sha256(repr(about).encode()).hexdigest()
+
+
+def is_packed(place: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds a packed log."""
+    return Folder(place).size(NAME) is not None
+
+
+def open_log(place: str | os.PathLike[str]) -> PackedLog:
+    """Open a folder that :func:`poem.pack_log` has made; only its manifest is read.
+
+    Parameters
+    ----------
+    place : path or address
+        A folder on this machine, or anywhere that fsspec reaches, such as ``s3://bucket/packed``.
+    """
+    if not isinstance(place, str | os.PathLike):
+        raise InputError(f"open_log takes the path of a packed folder; found {type(place).__name__}.")
+    folder = Folder(place)
+    try:
+        text = folder.read(NAME)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise PackedError(
+            f"{folder} is no packed log: it has no {NAME}. Name a folder that `poem pack` has written to its end."
+        ) from error
+    manifest = manifest_from(text, str(folder))
+    for note in manifest.shards:
+        check_present(folder, note)
+    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256))
+
+
+def _kind(folder: Folder, sha256: str) -> BanditLog:
+    """Return the one row that says what kind of log it is."""
+    import hashlib
+    import io
+
+    import pyarrow.parquet as pq
+
+    from poem.readers import read_log
+
+    try:
+        content = folder.read(KIND)
+    except FileNotFoundError as error:
+        raise PackedError(f"{folder}: {KIND} is missing. Restore it, or pack the log again.") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise PackedError(f"{folder}: {KIND} was changed after it was packed. Restore it, or pack the log again.")
+    return read_log(pq.read_table(io.BytesIO(content)))
+
+
+@lru_cache(maxsize=8)
+def _opened(place: str) -> PackedLog:
+    return open_log(place)
+
+
+def _reopened(place: str, low: int, high: int) -> PackedLog:
+    """Open a log once per process, however many tasks ask for it."""
+    whole = _opened(place)
+    return PackedLog(whole.folder, whole.manifest, whole.kind, low, high)

@@ -1,0 +1,77 @@
+"""What a packed folder says of itself: its shards, their sizes and checksums, and sums over all rows."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from poem.errors import PackedError
+from poem.text import as_json
+
+NAME = "manifest.json"
+KIND = "kind.parquet"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ShardNote:
+    """One shard: its file, what it holds, and what it is checked by.
+
+    Its units have hashes from ``low`` to below ``high``. ``loss`` are the lowest, the highest and the mean loss;
+    ``quantiles`` are those of the log-propensities and of the losses, evenly spaced.
+    """
+
+    name: str
+    low: int
+    high: int
+    rows: int
+    contexts: int
+    units: int
+    nonzeros: int
+    bytes: int
+    sha256: str
+    loss: tuple[float, float, float]
+    quantiles: dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All shards of a packed log, in the order of their hashes; ``digest`` is of the kind of log that it is."""
+
+    shards: tuple[ShardNote, ...]
+    kind_sha256: str
+
+    @property
+    def rows(self) -> int:
+        """The number of logged decisions."""
+        return sum(shard.rows for shard in self.shards)
+
+    def text(self) -> str:
+        """Return it as JSON."""
+        content = {"format": "poem.packed", "version": VERSION, "kind_sha256": self.kind_sha256}
+        return as_json(content | {"rows": self.rows, "shards": [asdict(shard) for shard in self.shards]}) + "\n"
+
+
+def manifest_from(text: bytes, place: str) -> Manifest:
+    """Read a manifest, or say what is wrong with it."""
+    try:
+        content = json.loads(text)
+        if content["format"] != "poem.packed":
+            raise ValueError(f"format {content['format']!r}")
+        if int(content["version"]) > VERSION:
+            raise PackedError(
+                f"{place} was packed in version {content['version']} of the format; this poem reads up to {VERSION}. "
+                "Update poem, or pack the log again."
+            )
+        return Manifest(tuple(_shard(one) for one in content["shards"]), str(content["kind_sha256"]))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise PackedError(f"{place} has a broken {NAME} ({error!r:.120}). Pack the log again.") from error
+
+
+def _shard(content: dict[str, Any]) -> ShardNote:
+    counts = {name: int(content[name]) for name in ("low", "high", "rows", "contexts", "units", "nonzeros", "bytes")}
+    low, high, mean = (float(value) for value in content["loss"])
+    name = str(content["name"])
+    if "/" in name or "\\" in name or min(counts.values()) < 0:
+        raise ValueError(f"the shard {name!r}")
+    quantiles = {str(what): [float(one) for one in values] for what, values in content["quantiles"].items()}
+    return ShardNote(name=name, sha256=str(content["sha256"]), loss=(low, high, mean), quantiles=quantiles, **counts)
