@@ -10,6 +10,7 @@ from poem.compute.linear import DenseDesign, Design, SomeContexts
 from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
 from poem.compute.offered import OfferedDesign, ragged_places
 from poem.compute.packed import lanes_for, packed_zeros
+from poem.compute.packed import packed as packed_copy
 from poem.compute.sparse import design_of
 from poem.compute.touched import TouchedDesign, touches_few
 
@@ -38,6 +39,7 @@ __all__ = [
     "is_sparse",
     "kernel",
     "lanes_for",
+    "packed_copy",
     "packed_zeros",
     "pairs",
     "ragged_places",

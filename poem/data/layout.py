@@ -72,6 +72,8 @@ class Shard:
 class Layout:
     """The rows of a log in the order of their contexts.
 
+    One that is not ``alone`` takes weights for batches in the plain order of features, which other layouts share.
+
     Attributes
     ----------
     order : (n,) int
@@ -89,8 +91,15 @@ class Layout:
     shards : tuple of Shard
     """
 
-    def __init__(self, log: BanditLog, structure: Structure, intercept: bool, max_scores: int = SHARD_SCORES) -> None:
-        self.structure = structure
+    def __init__(
+        self,
+        log: BanditLog,
+        structure: Structure,
+        intercept: bool,
+        max_scores: int = SHARD_SCORES,
+        alone: bool = True,
+    ) -> None:
+        self.structure, self._alone = structure, alone
         self.order, starts = log.rows_by_context()
         used = np.flatnonzero(np.diff(starts))
         # A part of a log shares its X with the whole: contexts that no row saw would be scored for nothing.
@@ -133,7 +142,7 @@ class Layout:
             return self.design
         with self._building:
             if self._batch_design is None:
-                self._batch_design = self._design(self.design.intercept, for_batches=True)
+                self._batch_design = self._design(self.design.intercept, for_batches=self._alone)
         return self._batch_design
 
     def batch(self, contexts: IntArray) -> tuple[SomeContexts, Space]:

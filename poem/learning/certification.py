@@ -96,6 +96,11 @@ def certificate_of(
 def _shuffled(plan: Plan) -> tuple[str, ...]:
     if not plan.unordered:
         return ()
+    if plan.order == "hashed":
+        return (
+            "propensities change with time, so that the logging policy may have learnt from its own log, and what "
+            "certifies of a packed log is drawn at random. Certify on a later log instead (poem.certify)",
+        )
     return (
         "contexts and propensities change along the rows and there are no times, so that poem cannot tell what came "
         "first. Pass time=, or shuffle the rows if the logging policy did not learn from its own log",

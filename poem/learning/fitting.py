@@ -15,8 +15,10 @@ from poem.learning.checkpoint import held_checkpoint
 from poem.learning.options import Selection, checked_selection
 from poem.learning.portfolio import MULTIPLIERS, Lam
 from poem.learning.result import Fit
+from poem.learning.sampled import in_parts
 from poem.learning.stages import Stages, Wish
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
+from poem.packed import PackedLog
 from poem.policies import FlooredPolicy, Policy
 from poem.progress import Progress
 
@@ -26,7 +28,7 @@ PATIENCE = 2.0  # seconds after which a terminal is shown how far the work is
 
 
 def fit(
-    log: BanditLog,
+    log: BanditLog | PackedLog,
     *,
     learners: Any = "auto",
     estimator: Objective | None = None,
@@ -57,7 +59,10 @@ def fit(
 
     Parameters
     ----------
-    log : BanditLog
+    log : BanditLog or PackedLog
+        Of a packed log that does not fit into its memory, candidates compete on a sample of the units. The chosen
+        recipe is then followed on all shards, except for those that are held out and certify it. A learner of your own
+        is trained on all of these shards directly.
     learners : "auto", name, Learner, or several
         Of ips, poem, norm-poem, direct, dr, ix and ls; or :class:`poem.Learner` objects.
     estimator : Objective, optional
@@ -96,6 +101,10 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it. One fit uses it at a time; another
         one raises a BusyError.
     """
+    choice, shards = checked_selection(selection), None
+    if isinstance(log, PackedLog):
+        own = not all(given is None for given in (estimator, lam, l2, optimizer))
+        log, choice, shards = in_parts(log, choice, n_jobs, warm=not own)
     wish = Wish(
         log=log,
         learners=learners,
@@ -108,10 +117,11 @@ def fit(
         start=start,
         logging_policy=logging_policy,
         certify=certify,
-        selection=checked_selection(selection),
+        selection=choice,
         n_jobs=n_jobs,
         seed=seed,
         checkpoint=checkpoint,
+        shards=shards,
     )
     stages = Stages(wish)
     with held_checkpoint(checkpoint), OneBlasThread(), _progress(progress, stages.work) as line:

@@ -9,7 +9,7 @@ from scipy import special
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.data import BanditLog
 
-Order = Literal["time", "rows", "units", "random", "mixed", "given"]
+Order = Literal["time", "rows", "units", "random", "hashed", "mixed", "given"]
 
 BLOCKS = 10  # of rows whose contexts are compared
 DIRECTIONS = 64  # in which they are compared, at the most
@@ -23,6 +23,8 @@ WORDS: dict[Order, str] = {
     "of different {units} alternate, so that their order does not help)",
     "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along "
     "the rows and there are no times, so the ones that certify were drawn at random)",
+    "hashed": "{units} are independent, and the logging policy did not learn from its own log (those of a packed log "
+    "that certify were drawn at random)",
     "mixed": "{units} are independent, and none of the loggers was learnt from this log",
     "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
 }

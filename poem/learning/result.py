@@ -54,6 +54,8 @@ class Fit:
     propensities : "logged" or "estimated"
     doubtful_logger : bool
         Whether ``logging_policy`` has other probabilities than the log.
+    n_sample : int or None
+        Of a packed log, the rows of the sample that candidates competed on; None if they competed on all rows.
     """
 
     policy: Policy | FlooredPolicy | None
@@ -72,6 +74,7 @@ class Fit:
     outcome: str = "loss"
     propensities: str = "logged"
     doubtful_logger: bool = False
+    n_sample: int | None = None
 
     @property
     def certified(self) -> bool | None:
@@ -107,6 +110,7 @@ class Fit:
             "no policy" if self.policy is None else str(self.policy),
             f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
             *(["propensities are estimated, not logged"] if self._estimated else []),
+            *self._sampled(),
             self.table.grid(),
         ]
         if self.confidence is not None:
@@ -117,9 +121,19 @@ class Fit:
             lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
         return Sheet(*lines)
 
+    def _sampled(self) -> list[str]:
+        """Say which rows candidates competed on, and which ones the chosen policy was learnt from."""
+        if self.n_sample is None:
+            return []
+        made = self.learnt if self.certificate is None else self.certificate.policy
+        rows = None if made is None else made.record.n_train
+        final = "" if rows is None else f"; the chosen policy was learnt from {rows:,} rows"
+        return [f"Candidates competed on a sample of {self.n_sample:,} of {self.n_rows:,} rows{final}."]
+
     def explain(self) -> str:
         """Return in a few lines what was chosen, whether it is certified, the estimated gain, and the warnings."""
         lines = self._certified_lines() if self.confidence is not None else self._estimated_lines()
+        lines[1:1] = self._sampled()
         return "\n".join([*lines, *(f"Warning: {warning}." for warning in self.warnings())])
 
     def _certified_lines(self) -> list[str]:

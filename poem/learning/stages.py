@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import known_logger
+from poem.certificates import adapts, known_logger
 from poem.compute import Threads, count_threads
 from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
@@ -93,6 +93,8 @@ class Stages:
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
         self._check_start()
         self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
+        if wish.shards is not None and self.certifies:
+            self.plan = replace(self.plan, order="hashed", unordered=adapts(self.log).changes)
         self.own = own
         self.rungs: list[Rung] = self._rungs(by_unit=self.certifies or not own)
         self.held_out = [split.held for split in self.rungs[0].splits if split.held is not None]
@@ -131,7 +133,7 @@ class Stages:
     @cached_property
     def digest(self) -> str:
         """The log's own, for which it is read once, if at all."""
-        return self.log.fingerprint()
+        return self.log.fingerprint() if self.wish.shards is None else self.wish.shards.digest
 
     def _check_start(self) -> None:
         start = self.wish.start
@@ -247,6 +249,9 @@ class Stages:
 
     def result(self, line: Progress) -> Fit:
         """Learn, judge, choose and certify."""
+        shards = self.wish.shards
+        if shards is not None:
+            shards.meter.line = line
         _ = self.kept  # another fit's folder is refused before any work; further learners follow from the log
         self._add_by_log(line)
         contest, rounds = self._contests(line)
@@ -264,10 +269,11 @@ class Stages:
             chosen=chosen,
             table=Table(latest(self.recipes, rounds), chosen, confidence),
             calibration=self.calibration,
-            n_train=len(contest.splits[0].train),
+            n_train=len(shards.log) if shards is not None and self.own else len(contest.splits[0].train),
             n_validation=sum(len(split.held) for split in contest.splits if split.held is not None),
             logged=None if contest.jury is None else contest.jury.logged(),
-            n_rows=len(self.log),
+            n_rows=len(self.log) if shards is None else shards.n_rows,
+            n_sample=None if shards is None or self.own else len(self.log),
             folds=len(contest.splits),
             confidence=confidence,
             certificate=certificate,

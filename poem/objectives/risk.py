@@ -229,11 +229,11 @@ class Risk:
         """Where l2 pulls to, in the form that batches work on."""
         return None if self.centre is None else self.for_batches(self.centre)
 
-    def epoch(self, rng: Generator, size: int) -> Iterator["Batch"]:
-        """Yield all rows in a random order, in batches of a size."""
-        return self.batches(rng.permutation(self.n_rows), size)
+    def epoch(self, rng: Generator, size: int, of: int | None = None) -> Iterator["Batch"]:
+        """Yield all rows in a random order, in batches of a size; the problem may have more rows, ``of``."""
+        return self.batches(rng.permutation(self.n_rows), size, of or self.n_rows)
 
-    def batches(self, order: IntArray, size: int) -> Iterator["Batch"]:
+    def batches(self, order: IntArray, size: int, of: int) -> Iterator["Batch"]:
         """Yield all rows in some order, in batches of a size; with threads, the next ones are prepared meanwhile."""
         layout = self.layout
         context, y = frozen(layout.context[order]), frozen(layout.y[order])
@@ -247,14 +247,15 @@ class Risk:
         found = chain.from_iterable(self.threads.ahead(prepared, range(0, len(order), height)))
         for first, (some, space) in zip(starts, found, strict=True):
             rows = slice(first, first + size)
-            yield Batch(self, some, space, y[rows], log_divisor[rows], loss[rows])
+            yield Batch(self, of, some, space, y[rows], log_divisor[rows], loss[rows])
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a risk, in the order of an epoch."""
+    """Some rows of a risk, in the order of an epoch; the problem has ``n_rows`` rows."""
 
     risk: Risk
+    n_rows: int
     some: SomeContexts
     space: Space
     y: AnyArray
@@ -268,7 +269,7 @@ class Batch:
         starts = _one_row_each(size)
         scores = some.scores(wide, k)
         ratio = estimator.ratios(space.log_prob(scores, y, starts) - self.log_divisor)
-        slopes = slopes * (risk.n_rows / size)
+        slopes = slopes * (self.n_rows / size)
         mean = float(ratio @ loss) / size
         base, more = None, None
         if risk.losses is not None:

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from poem.arrays import FloatArray
 from poem.backends import Backend
-from poem.compute import OneBlasThread
+from poem.compute import OneBlasThread, Threads, packed_copy
 from poem.data import BanditLog, Layout
+from poem.errors import InputError
 from poem.estimators import Objective, Point
 from poem.models import LossModel, losses_on
-from poem.objectives.risk import Risk
+from poem.objectives.risk import Batch, Risk
 from poem.packed import PackedLog, ShardNote, context_folds
 
 SHARD_SCORES = 1 << 20  # 8 MiB of scores stay in a cache
@@ -50,7 +52,7 @@ class ShardObjective:
 
     def risk(self, log: BanditLog) -> Risk:
         """Return the objective of the rows of one shard, without penalties."""
-        layout = Layout(log, log.structure, self.intercept, SHARD_SCORES)
+        layout = Layout(log, log.structure, self.intercept, SHARD_SCORES, alone=False)
         low, high = self.bounds
         losses = None
         if self.estimator.needs_model:
@@ -177,3 +179,37 @@ class ShardedRisk:
             return 0.0, np.zeros(self.shape)
         off = w if self.centre is None else w - self.centre
         return 0.5 * self.l2 * float(np.vdot(off, off)), self.l2 * off
+
+    # ---- batches of rows: shard by shard, in a random order -----------------------------------
+
+    @property
+    def centre_for_batches(self) -> FloatArray | None:
+        """Where l2 pulls to, in the form that batches work on."""
+        return None if self.centre is None else self.for_batches(self.centre)
+
+    def for_batches(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w in the form that batches of all shards work on: wide, in float32."""
+        if self.log.kind.available is not None:
+            raise InputError("AdaGrad does not go through shards of candidates yet. Leave optimizer= out: L-BFGS does.")
+        return packed_copy(w, np.float32)
+
+    def from_batches(self, wide: FloatArray) -> FloatArray:
+        """Return weights for batches as plain weights."""
+        return wide[:, : self.shape[1]].astype(np.float64)
+
+    def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]:
+        """Return the objective and its slopes in the sums, to be held for one epoch."""
+        w = self.from_batches(wide)
+        point = self.point(w)
+        return point.objective(self.lam) + self._penalty(w)[0], point.slopes(self.lam)
+
+    def epoch(self, rng: Generator, size: int) -> Iterator[Batch]:
+        """Yield all rows once: shards in a random order, and the rows of each shuffled.
+
+        Units are dealt into shards by their hashes, so that the rows of a shard are a random sample. The next shard is
+        read while one is used.
+        """
+        notes = self.log.shards
+        order = [notes[place] for place in rng.permutation(len(notes)).tolist()]
+        for log in Threads(2).ahead(self.log.read, order):
+            yield from self.objective.risk(log).epoch(rng, size, self.n_rows)

@@ -181,7 +181,7 @@ class PackedLog:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""
         if self._is_whole(note):
             return read_shard(self.folder, note, [name]).column(name).to_numpy()
-        table = read_shard(self.folder, note, ["unit", name])
+        table = read_shard(self.folder, note, sorted({"unit", name}))
         return table.column(name).to_numpy()[self._inside(table.column("unit").to_numpy())]
 
     def logs(self) -> Iterator[BanditLog]:

@@ -1,0 +1,65 @@
+"""A packed log as a fit sees it: a sample that candidates compete on, shards to learn from, and rows that certify."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from poem.backends import Threads
+from poem.data import BanditLog
+from poem.errors import InputError
+from poem.learning.arguments import Validation, check_share
+from poem.learning.options import Selection
+from poem.learning.shards import Shards
+from poem.packed import PackedLog
+
+SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
+MOST_ROWS = 1_000_000  # of a sample: candidates are told apart by fewer
+HELD = 0.2  # share of the units that certify, if they fit
+
+
+def in_parts(
+    log: PackedLog, choice: Selection, n_jobs: int | None, warm: bool
+) -> tuple[BanditLog, Selection, Shards | None]:
+    """Return what a fit competes on, how it is judged, and the shards that the chosen recipe is followed on.
+
+    A log that fits into its memory is read as a whole. Else its units are split by their hashes: the answer is the same
+    for any number of shards.
+    """
+    log.need_propensities()
+    if log.nbytes <= log.memory * SHARE:
+        return log.to_log(), choice, None
+    share = _held_share(log, choice.validation)
+    train = log if share == 0.0 else log.part(0.0, 1.0 - share)
+    most = min(SHARE * log.memory / train.nbytes, MOST_ROWS / len(train), 1.0)
+    sample = _in_memory(train, most, "the sample that candidates compete on")
+    held = None if share == 0.0 else _in_memory(log.part(1.0 - share, 1.0), 1.0, "what is held out")
+    backend = log.backend or Threads(1 if n_jobs is None else n_jobs)
+    return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint())
+
+
+def _in_memory(log: PackedLog, share: float, what: str) -> BanditLog:
+    try:
+        return (log if share == 1.0 else log.part(0.0, share)).to_log()
+    except InputError as error:
+        raise InputError(f"{what} would have no rows: {error}") from error
+
+
+def _held_share(log: PackedLog, validation: Validation) -> float:
+    """Return the share of the units that is held out: as much as fits, or what was asked for."""
+    most = SHARE * log.memory / log.nbytes
+    if validation is None:
+        return 0.0
+    if isinstance(validation, BanditLog):
+        raise InputError(
+            "a fit of a packed log holds out units of its own. Pass a share of them (validation=0.1), or certify the "
+            "policy on the other log afterwards (poem.certify)."
+        )
+    if isinstance(validation, float | np.floating):
+        share = check_share(validation)
+        if share > 2.0 * most:
+            raise InputError(
+                f"validation={share:g} of the units would take {share * log.nbytes / 1e9:.3g} GB, but the log may take "
+                f"{log.memory / 1e9:.3g} GB in all. Hold out at most {2.0 * most:.2g}, or allow more memory."
+            )
+        return share
+    return min(HELD, most)
