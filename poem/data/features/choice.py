@@ -1,6 +1,6 @@
 """Which kind of feature each raw column becomes: chosen by summaries of the columns, which may come block by block."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from poem.data.features.base import Kind
@@ -23,12 +23,12 @@ class TableSummary:
     columns: tuple[Summary, ...]
 
     @staticmethod
-    def of(table: Table, encoding: Encoding, place: Place) -> "TableSummary":
-        """Return the summary of a table."""
+    def of(table: Table, encoding: Encoding, place: Place, pairs: Mapping[str, str] | None = None) -> "TableSummary":
+        """Return the summary of a table; ``pairs`` are its :func:`value_columns`, if these are not in it."""
         asked = encoding.by_column()
         for name in asked:
             column_of(table, name, "the context")
-        values = value_columns(table)
+        values = value_columns(table) if pairs is None else pairs
         others = set(values.values())
         return TableSummary(
             tuple(

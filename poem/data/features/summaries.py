@@ -1,4 +1,4 @@
-"""What one pass over some rows of a column says of it; summaries of neighbouring rows merge into that of all of them."""
+"""What one pass over some rows of a column says of it; summaries of neighbouring rows merge into one of all rows."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
