@@ -89,15 +89,18 @@ class Threads:
             return [function(piece) for piece in work]
         return list(self._pool.map(function, work))
 
-    def ahead(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
-        """Yield the results in the order of the pieces; with threads, the next one is made while one is in use."""
+    def ahead(self, function: Callable[[T], R], pieces: Iterable[T], depth: int = 2) -> Iterator[R]:
+        """Yield the results in the order of the pieces; with threads, the next ones are made while one is in use.
+
+        ``depth`` is how many are being made, or wait to be used, at a time.
+        """
         if self._pool is None:
             yield from map(function, pieces)
             return
         waiting = []
         for piece in pieces:
             waiting.append(self._pool.submit(function, piece))
-            if len(waiting) == 2:
+            if len(waiting) == depth:
                 yield waiting.pop(0).result()
         for last in waiting:
             yield last.result()

@@ -34,7 +34,18 @@ from poem.files.places import Folder
 from poem.files.plain import plain_table
 from poem.files.room import Room, Watched, room, room_for, size_of
 from poem.files.tables import TABLES, has_lists, write_csv, write_lines, write_table
-from poem.files.whole import COMPRESSED, compression_of, content_of, for_arrow, plain_name, whole_file, write_whole
+from poem.files.whole import (
+    COMPRESSED,
+    Piece,
+    Source,
+    compression_of,
+    content_of,
+    contents_of,
+    for_arrow,
+    plain_name,
+    whole_file,
+    write_whole,
+)
 
 __all__ = [
     "COMPRESSED",
@@ -42,8 +53,10 @@ __all__ = [
     "TABLES",
     "Column",
     "Folder",
+    "Piece",
     "Place",
     "Room",
+    "Source",
     "Table",
     "Watched",
     "as_table",
@@ -54,6 +67,7 @@ __all__ = [
     "column_of",
     "compression_of",
     "content_of",
+    "contents_of",
     "decoded",
     "did_you_mean",
     "download",

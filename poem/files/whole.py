@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,17 @@ MAGIC = {"gzip": rb"\x1f\x8b\x08", "bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", "zs
 COMPRESSED = (".gz", ".bz2", ".zst", ".zstd")
 TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}")  # what mkstemp makes of the name of a file, as whole_file asks
 BLOCK = 1 << 24  # bytes that are decompressed at a time
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some whole lines of a file, decompressed and in memory: what readers take in place of a file."""
+
+    name: str
+    content: bytes
+
+
+Source = Path | Piece
 
 
 @contextmanager
@@ -72,17 +84,23 @@ def _umask() -> int:
     return mask
 
 
-def compression_of(path: Path) -> str | None:
+def compression_of(path: Source) -> str | None:
     """Return how a file is compressed, by its first bytes: what its name says may not be true."""
+    if isinstance(path, Piece):
+        return None
     with path.open("rb") as file:
         head = file.read(16)
     return next((name for name, magic in MAGIC.items() if re.match(magic, head)), None)
 
 
 @contextmanager
-def for_arrow(path: Path) -> Iterator[Any]:
+def for_arrow(path: Source) -> Iterator[Any]:
     """Give what Arrow can read a file from: its path, or the open file if the path is not UTF-8, which Arrow needs."""
-    if is_encodable(str(path)):
+    if isinstance(path, Piece):
+        import pyarrow as pa
+
+        yield pa.py_buffer(path.content)
+    elif is_encodable(str(path)):
         yield path
     else:
         with path.open("rb") as file:
@@ -103,23 +121,31 @@ def plain_name(path: Path) -> str:
     return path.stem if path.suffix.lower() in COMPRESSED else path.name
 
 
-def content_of(path: Path, most: int | None = None) -> bytes:
+def content_of(path: Source, most: int | None = None) -> bytes:
     """Return what a file holds, or the first ``most`` bytes of it, decompressed."""
-    import pyarrow as pa
-
+    if isinstance(path, Piece):
+        return path.content if most is None else path.content[:most]
+    if most is not None:
+        return next(contents_of(path, most), b"")
     limit = room()
     found = io.BytesIO()  # grows in place, and gives its bytes away without a copy
+    for block in contents_of(path, BLOCK):
+        limit.check(path.name, found.tell() + len(block))
+        found.write(block)
+    return found.getvalue()
+
+
+def contents_of(path: Path, size: int) -> Iterator[bytes]:
+    """Yield what a file holds, decompressed, ``size`` bytes at a time."""
+    import pyarrow as pa
+
     try:
         with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
-            if most is not None:
-                return bytes(stream.read(most))
-            while block := stream.read(BLOCK):
-                limit.check(path.name, found.tell() + len(block))
-                found.write(block)
+            while block := stream.read(size):
+                yield bytes(block)
     except MemoryError as error:
         raise ReadError(
             f"{path.name} does not fit into memory. Split it into parts, or write it as Parquet."
         ) from error
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path.name} cannot be read: {error}. It may be damaged or cut off; copy it again.") from error
-    return found.getvalue()

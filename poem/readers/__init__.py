@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from poem.readers.detect import suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
     from poem.readers.lines import check_parsed
+    from poem.readers.log_kind import LogKind
     from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
     from poem.readers.offered import Choices
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from poem.readers.raw import RawLog, check_roles
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
     from poem.readers.registry import FORMATS, format_named
+    from poem.readers.streaming import LogStream
     from poem.readers.times import times_of
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "SUM_OFF",
     "Choices",
     "Columns",
+    "LogKind",
+    "LogStream",
     "RawLog",
     "Roles",
     "check_parsed",
@@ -62,6 +66,7 @@ _MODULES = {
     "detect": ("suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
     "lines": ("check_parsed",),
+    "log_kind": ("LogKind",),
     "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
     "offered": ("Choices",),
@@ -70,6 +75,7 @@ _MODULES = {
     "raw": ("RawLog", "check_roles"),
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),
     "registry": ("FORMATS", "format_named"),
+    "streaming": ("LogStream",),
     "times": ("times_of",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -51,7 +51,7 @@ def log_of(
         raise ReadError(f"{raw.origin.name} has no rows, only column names. Pass a log with at least one decision.")
     check_roles(raw, missing)
     missing = missing or raw.says_missing()
-    raw = raw if labels is None else replace(raw, labels=_plain_labels(labels))
+    raw = raw if labels is None else replace(raw, labels=plain_labels(labels))
     seen, encoding = _seen(raw), encoding or BY_DEFAULT
     outputs, space = _outputs(raw, seen, structure, action_features, encoding)
     outcome: dict[str, Any] = {"loss": losses_of(raw)} if raw.roles.loss is not None else {"reward": losses_of(raw)}
@@ -77,7 +77,7 @@ def log_of(
     return log.with_propensities(log.log_propensity, "estimated") if about.estimated and not missing else log
 
 
-def _plain_labels(labels: Sequence[Any]) -> Labels:
+def plain_labels(labels: Sequence[Any]) -> Labels:
     """Return labels as Python's own strings and numbers, which a policy file can hold."""
     try:
         plain = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)

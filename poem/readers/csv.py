@@ -1,13 +1,14 @@
 """CSV and its relatives, read by pyarrow; the delimiter is found in the first line."""
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from poem.errors import InputError, ReadError
 from poem.files import (
     Column,
+    Piece,
+    Source,
     Table,
     Watched,
     changed_columns,
@@ -19,6 +20,7 @@ from poem.files import (
     is_utf8,
     unguarded,
 )
+from poem.readers.csv_records import by_records
 from poem.readers.format import MARK, Format, Head
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -29,18 +31,27 @@ ODD = re.compile(r"[^\w .()-]")  # what a delimiter may be, and no name has
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # what UTF-16 begins with
 
 
-def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> Table:
-    """Read a file with one line of column names; those named in ``texts`` are strings whatever they look like."""
+def read_table(
+    path: Source,
+    delimiter: str | None = None,
+    texts: Sequence[str] = (),
+    types: Mapping[str, Any] | None = None,
+) -> Table:
+    """Read a file with one line of column names; those named in ``texts`` are strings whatever they look like.
+
+    ``types`` are the types of columns, if they are known already, with those of numbers that begin with 0.
+    """
     import pyarrow as pa
 
-    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
-        raise InputError(f"the delimiter must be one ASCII character, such as ';'; found {delimiter!r}.")
-    used = delimiter or find_delimiter(path)
-    texts = (*texts, *_zero_padded(path, used))
+    if types is None:
+        used, padded = known_of(path, delimiter)
+        types = dict.fromkeys((*texts, *padded), pa.string())
+    else:
+        used = delimiter or find_delimiter(path)
     block = max(BLOCK, LINES_AT_ONCE * len(first_line(path)))
     while True:
         try:
-            table = _parsed(path, used, block, texts)
+            table = _parsed(path, used, block, types)
             break
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
             if "straddling" in str(error) and block < LARGEST_LINE:
@@ -53,23 +64,35 @@ def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = 
     return unguarded(_without_blanks(table))
 
 
-def _parsed(path: Path, delimiter: str, block: int, texts: Sequence[str] = (), threads: bool = True) -> Table:
+def known_of(path: Source, delimiter: str | None) -> tuple[str, list[str]]:
+    """Return the delimiter, and the columns in which numbers begin with 0."""
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise InputError(f"the delimiter must be one ASCII character, such as ';'; found {delimiter!r}.")
+    used = delimiter or find_delimiter(path)
+    return used, _zero_padded(path, used)
+
+
+def _parsed(
+    path: Source, delimiter: str, block: int, types: Mapping[str, Any] | None = None, threads: bool = True
+) -> Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    as_text = dict.fromkeys((*texts, *guarded_names(texts)), pa.string())
+    types = types or {}
+    written = {**types, **dict(zip(guarded_names(list(types)), types.values(), strict=True))}
+    may_quote = not isinstance(path, Piece) or b'"' in path.content
     with for_arrow(path) as source, pa.input_stream(source, compression=compression_of(path)) as stream:
         table = csv.read_csv(
             Watched(stream, path.name),
             read_options=csv.ReadOptions(block_size=block, use_threads=threads),
-            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=csv.ConvertOptions(column_types=as_text),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=may_quote),
+            convert_options=csv.ConvertOptions(column_types=written),
         )
     assert table.column_names is not None  # decodes them, which fails here if they are not UTF-8
     return table
 
 
-def _zero_padded(path: Path, delimiter: str) -> list[str]:
+def _zero_padded(path: Source, delimiter: str) -> list[str]:
     """Return the columns in which numbers begin with 0, such as 01234: they are names, not numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -101,7 +124,7 @@ def _without_blanks(table: Table) -> Table:
     return changed_columns(table, without)
 
 
-def find_delimiter(path: Path) -> str:
+def find_delimiter(path: Source) -> str:
     """Return the delimiter that the first line has most of."""
     outside = "".join(first_line(path).split('"')[::2])  # not what stands in quotes
     return max(DELIMITERS, key=outside.count)
@@ -112,7 +135,7 @@ def column_names(line: str) -> list[str]:
     return [name.strip().strip('"') for name in re.split(r"[,\t;|]", line)]
 
 
-def first_line(path: Path) -> str:
+def first_line(path: Source) -> str:
     """Return the first line, or say that there is none."""
     head = content_of(path, HEAD)
     if head.startswith(WIDE):
@@ -126,7 +149,7 @@ def first_line(path: Path) -> str:
 # ---- what can be wrong ----------------------------------------------------------------------------
 
 
-def _as_read_error(path: Path, delimiter: str, block: int, error: Exception) -> ReadError:
+def _as_read_error(path: Source, delimiter: str, block: int, error: Exception) -> ReadError:
     text = _with_row(path, delimiter, block, str(error).splitlines()[0] if str(error) else type(error).__name__)
     if "Expected" in text and "columns" in text:
         return _ragged(path, delimiter, text)
@@ -138,7 +161,7 @@ def _as_read_error(path: Path, delimiter: str, block: int, error: Exception) -> 
     )
 
 
-def _with_row(path: Path, delimiter: str, block: int, text: str) -> str:
+def _with_row(path: Source, delimiter: str, block: int, text: str) -> str:
     """Return an error text with the number of the row, which Arrow knows only if it reads with one thread."""
     import pyarrow as pa
 
@@ -151,7 +174,7 @@ def _with_row(path: Path, delimiter: str, block: int, text: str) -> str:
     return text
 
 
-def _ragged(path: Path, delimiter: str, text: str) -> ReadError:
+def _ragged(path: Source, delimiter: str, text: str) -> ReadError:
     found = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)(?:: (.*))?", text)
     if found is None:
         return ReadError(f"{path.name} cannot be read as CSV: {text[:200]}. Fix the line.")
@@ -163,7 +186,7 @@ def _ragged(path: Path, delimiter: str, text: str) -> ReadError:
     )
 
 
-def _check_text(path: Path, table: Table) -> None:
+def _check_text(path: Source, table: Table) -> None:
     """Raise for columns that are not UTF-8: Arrow keeps them as bytes."""
     import pyarrow as pa
 
@@ -177,7 +200,7 @@ def _check_text(path: Path, table: Table) -> None:
             )
 
 
-def _check_delimiter(path: Path, table: Table, used: str) -> None:
+def _check_delimiter(path: Source, table: Table, used: str) -> None:
     name = table.column_names[0]
     if table.num_columns == 1 and ODD.search(name):  # a name alone may be all that there is
         raise ReadError(
@@ -186,7 +209,7 @@ def _check_delimiter(path: Path, table: Table, used: str) -> None:
         )
 
 
-def _check_last_quote(path: Path, table: Table) -> None:
+def _check_last_quote(path: Source, table: Table) -> None:
     """Raise if the last value goes on to the end of the file because its quote was never closed."""
     if not table.num_rows or not is_text(table.schema.field(table.num_columns - 1).type):
         return
@@ -203,4 +226,6 @@ def _looks(head: Head) -> bool:
     return True
 
 
-FORMAT = Format(read_table, _looks, (".csv", ".tsv"), takes=("delimiter", "texts"))
+FORMAT = Format(
+    read_table, _looks, (".csv", ".tsv"), takes=("delimiter", "texts", "types"), cut=by_records(read_table, known_of)
+)

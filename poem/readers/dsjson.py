@@ -35,14 +35,14 @@ import hashlib
 import itertools
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, IntArray
 from poem.errors import ReadError
-from poem.files import content_of
+from poem.files import Source, content_of
+from poem.readers.blocks import by_lines
 from poem.readers.columns import Roles
 from poem.readers.dsjson_decisions import Decisions, read_decisions
 from poem.readers.dsjson_features import Lists
@@ -201,7 +201,7 @@ def _candidates(counts: IntArray, actions: Lists, names: pa.Array) -> pa.Array:
 # ---- the format -------------------------------------------------------------------------------
 
 
-def read_table(path: Path, actions_vary: bool = False, described: bool = False, unlabelled: bool = False) -> pa.Table:
+def read_table(path: Source, actions_vary: bool = False, described: bool = False, unlabelled: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
     check_parsed(content, path.name, b",", per_feature=40, per_line=150)
@@ -235,4 +235,5 @@ FORMAT = Format(
         distribution="distribution",
     ),
     counted="line",
+    cut=by_lines(read_table),
 )

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from poem.files import Table, content_of
+from poem.files import Source, Table, content_of
+from poem.readers.blocks import Cut
 from poem.readers.columns import Roles
 from poem.structures import Labels
 
@@ -27,7 +28,7 @@ class Head:
     content: bytes
 
     @classmethod
-    def of(cls, path: Path) -> "Head":
+    def of(cls, path: Source) -> "Head":
         """Return the beginning of a file."""
         return cls(content_of(path, HEAD))
 
@@ -79,6 +80,8 @@ class Format:
         Returns all possible outputs, if something beside a file says so.
     write : callable, optional
         Writes a log to a path; None if poem only reads the format.
+    cut : callable, optional
+        Yields the blocks of a file; None if it can only be read whole.
     """
 
     read: Callable[..., Table]
@@ -94,3 +97,4 @@ class Format:
     beside: Callable[[Path], Path] | None = None
     labels: Callable[[Path], Labels | None] | None = None
     write: "Callable[[RawLog, Path], Path] | None" = None
+    cut: Cut | None = None

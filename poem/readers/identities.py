@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from poem.arrays import AnyArray, IntArray
+from poem.arrays import AnyArray, IntArray, frozen
+from poem.compute import exact_kernel
 from poem.errors import ReadError
 from poem.files import Column, coded, is_number, strings
 from poem.readers.raw import RawLog
@@ -18,8 +19,39 @@ def identities_of(raw: RawLog, role: str) -> AnyArray | None:
         return None
     codes, distinct = _named_values(raw, role, name)
     alone = codes < 0
+    if raw.whole is not None:
+        return _lasting(codes, distinct, raw.whole.block)
     codes[alone] = len(distinct) + np.arange(int(alone.sum()))
     return codes
+
+
+def _lasting(codes: IntArray, distinct: Column, block: int) -> IntArray:
+    """Return numbers that are the same in all blocks of a log: hashes of 64 bits.
+
+    Two of 100 million values have one number with a probability of 0.0003; two of a million practically never.
+    """
+    texts = strings(distinct)
+    _, starts, content = texts.buffers()
+    begin = np.frombuffer(starts, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    data = np.zeros(0, dtype=np.uint8) if content is None else np.frombuffer(content, dtype=np.uint8)
+    numbers = np.append(_hashes(frozen(begin), frozen(data)), 0)[codes]
+    alone = np.flatnonzero(codes < 0)
+    places = np.column_stack([np.full(len(alone), -1 - block), alone]).view(np.uint8).ravel()  # no UTF-8: 255 occurs
+    numbers[alone] = _hashes(frozen(np.arange(len(alone) + 1) * 16), frozen(places))
+    return numbers.view(np.int64)
+
+
+@exact_kernel
+def _hashes(starts: AnyArray, data: AnyArray) -> AnyArray:
+    """Return the FNV-1a hash of each run of bytes, mixed once more so that all of its bits count."""
+    found = np.empty(starts.size - 1, dtype=np.uint64)
+    for at in range(starts.size - 1):
+        number = np.uint64(14695981039346656037)
+        for place in range(starts[at], starts[at + 1]):
+            number = (number ^ np.uint64(data[place])) * np.uint64(1099511628211)
+        number = (number ^ (number >> np.uint64(32))) * np.uint64(15485207227816331519)
+        found[at] = number ^ (number >> np.uint64(29))
+    return found
 
 
 def names_of(raw: RawLog, role: str) -> AnyArray | None:

@@ -4,7 +4,7 @@ import codecs
 import io
 import json
 import re
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numba import njit
 
 from poem.arrays import frozen
 from poem.errors import ReadError
-from poem.files import Table, Watched, content_of
+from poem.files import Source, Table, Watched, content_of
+from poem.readers.blocks import by_lines
 from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import with_lines
 
@@ -22,8 +23,8 @@ NEWLINE, RETURN, SPACE, QUOTE, BACKSLASH, LETTER_N, BEYOND_ASCII = 10, 13, 32, 3
 OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT = 91, 93, 123, 125
 
 
-def read_table(path: Path) -> Table:
-    """Read a file of one JSON object per line."""
+def read_table(path: Source, types: Mapping[str, Any] | None = None) -> Table:
+    """Read a file of one JSON object per line; ``types`` are those of columns, where they are known already."""
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
@@ -36,10 +37,11 @@ def read_table(path: Path) -> Table:
     _check_utf8(content, path.name)
     _check_shape(content, path.name)
     block = BLOCK
+    known = arrow_json.ParseOptions(explicit_schema=pa.schema(list(types.items())) if types else None)
     while True:
         try:
             source = Watched(io.BytesIO(content), path.name, len(content))
-            table = arrow_json.read_json(source, arrow_json.ReadOptions(block_size=block))
+            table = arrow_json.read_json(source, arrow_json.ReadOptions(block_size=block), known)
             break
         except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
             if "straddling" in str(error) and block < min(len(content), LARGEST_BLOCK):
@@ -148,4 +150,6 @@ def _looks(head: Head) -> bool:
     return head.first_line.lstrip().startswith(("{", "["))
 
 
-FORMAT = Format(read_table, _looks, (".jsonl", ".ndjson", ".json"), counted="line")
+FORMAT = Format(
+    read_table, _looks, (".jsonl", ".ndjson", ".json"), takes=("types",), counted="line", cut=by_lines(read_table)
+)

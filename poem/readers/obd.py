@@ -1,13 +1,14 @@
 """The Open Bandit Dataset: a CSV file of recommendations, and one of items beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from poem.errors import ReadError
-from poem.files import Table, coded, column_of
+from poem.files import Source, Table, coded, column_of
 from poem.readers import csv
 from poem.readers.columns import Roles
+from poem.readers.csv_records import by_records
 from poem.readers.format import Format, Head
 
 HEADER = ("item_id", "position", "click", "propensity_score")
@@ -19,11 +20,13 @@ def is_layout(columns: Any) -> bool:
     return set(HEADER) <= set(columns)
 
 
-def read_table(path: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> Table:
+def read_table(
+    path: Source, delimiter: str | None = None, texts: Sequence[str] = (), types: Mapping[str, Any] | None = None
+) -> Table:
     """Read one log; the position is a category, not a number."""
     import pyarrow as pa
 
-    table = csv.read_table(path, delimiter, texts)
+    table = csv.read_table(path, delimiter, texts, types)
     if not is_layout(table.column_names):
         raise ReadError(f"{path.name} is not of the Open Bandit Dataset: it lacks one of {', '.join(HEADER)}.")
     at = table.column_names.index("position")
@@ -59,4 +62,5 @@ FORMAT = Format(
     ignored=("user-item_affinity_*",),  # of the items, not of the user
     sides=_sides,
     labels=items_beside,
+    cut=by_records(read_table, csv.known_of),
 )

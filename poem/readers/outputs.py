@@ -97,7 +97,8 @@ def _lists_of_labels(raw: RawLog, name: str, labels: Labels | None, kind: type[S
         )
     # Lists of three or more can be 0/1 for each label, but not sets of 0 and 1. Lists of two could be the set of both,
     # but nobody logs the same set in each row; only what poem wrote itself is always a set.
-    if counts.min() == counts.max() > 1 and all(value in (0, 1) for value in values) and not raw.about.encoded:
+    look_so = counts.min() == counts.max() > 1 and all(value in (0, 1) for value in values) and not raw.about.encoded
+    if look_so and (raw.whole is None or raw.whole.vectors):
         return _vectors_of_labels(raw, name, int(counts[0]), np.array(values)[codes], labels)
     number, known = _numbered(raw, values, labels, lambda code: int(row[np.flatnonzero(codes == code)[0]]), name)
     if len(counts) * len(known) > MOST_CELLS:

@@ -1,6 +1,7 @@
 """Parquet, the native format: a table whose metadata say which column is what."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from poem.data import BanditLog
 from poem.data.features import Features, Sparse, Vector
 from poem.errors import InputError, ReadError
 from poem.files import Column, Room, Table, Watched, compression_of, content_of, room, whole_file
+from poem.readers.blocks import Block, Cutting
 from poem.readers.columns import Roles
 from poem.readers.format import Format, Head
 from poem.readers.native_candidates import labels_column, native_candidates, row_lists
@@ -21,17 +23,25 @@ from poem.readers.raw import About, Origin, RawActions, RawLog
 
 SAME_NAME = ("loss", "reward", "group", "time", "logger", "context_id", "candidates")  # roles and columns
 BUFFER, BATCH = 1 << 20, 1 << 16  # bytes of the file, and rows, that are in hand at a time
+HOW: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER}
 STEP = 1 << 28  # bytes that the rows in hand may take
 
 
 def read_table(path: Path) -> Table:
     """Read a Parquet file into memory, in steps: decoded at once, it would need three times its memory."""
+    with opened(path) as source:
+        return _decoded(Watched(source, path.name), path.name)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; say what is wrong with it if it cannot be read."""
     import pyarrow as pa
 
     try:
         packed = compression_of(path) is not None
         with pa.BufferReader(content_of(path)) if packed else path.open("rb") as source:
-            return _decoded(Watched(source, path.name), path.name)
+            yield source
     except ReadError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -45,12 +55,12 @@ def _decoded(source: Watched, name: str) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    limit, how = room(), {"pre_buffer": False, "buffer_size": BUFFER}
-    with pq.ParquetFile(source, **how) as file:
+    limit = room()
+    with pq.ParquetFile(source, **HOW) as file:
         metadata = file.metadata
         limit.check(name, claimed_size(metadata))
         leaves = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-        coded = pq.ParquetFile(source, **how, metadata=metadata, read_dictionary=leaves)
+        coded = pq.ParquetFile(source, **HOW, metadata=metadata, read_dictionary=leaves)
         rows = safe_rows(coded, metadata, min(STEP, limit.limit // 4), BATCH)
         try:
             return pa.Table.from_batches(_within(file.iter_batches(batch_size=rows), limit, name), file.schema_arrow)
@@ -153,8 +163,14 @@ def _contexts(log: BanditLog, first: AnyArray | None) -> tuple[dict[str, Any], S
     return lists, Sparse("features.index", "features.value", log.n_features)
 
 
+def _blocks(path: Path, cutting: Cutting) -> Iterator[Block]:
+    from poem.readers.parquet_blocks import blocks
+
+    return blocks(path, cutting)
+
+
 def _looks(head: Head) -> bool:
     return head.content.startswith(b"PAR1")
 
 
-FORMAT = Format(read_table, _looks, (".parquet", ".pq"), has_magic=True, write=write_raw)
+FORMAT = Format(read_table, _looks, (".parquet", ".pq"), has_magic=True, write=write_raw, cut=_blocks)

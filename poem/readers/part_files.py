@@ -36,7 +36,7 @@ def read_files(
     files = files_of(path)
     name = common_format(files, format)
     kind = format_named(name)
-    asked = _options(kind, options or {}, recipe, f"{path.name} is {name}")
+    asked = reader_options(kind, options or {}, recipe, f"{path.name} is {name}")
     wanted = {"unlabelled": not sides, "described": described}
     asked |= {name: True for name, is_wanted in wanted.items() if is_wanted and name in kind.takes}
     if side is not None and kind.beside is None:
@@ -44,10 +44,8 @@ def read_files(
     tables = []
     with Progress(f"reading {path.name}", len(files), progress, after=2.0) as line:
         for file in files:
-            table = _checked(kind.read(file, **asked), file)
-            if sides and side is None and kind.beside is not None:
-                table = _with_side(file, table, kind.beside(file))
-            tables.append(table)
+            has_side = sides and side is None and kind.beside is not None
+            tables.append(read_part(file, kind, asked) if has_side else checked_table(kind.read(file, **asked), file))
             line.part_done()
     by_line = kind.counted == "line" and all(map(is_by_line, tables))
     parts = tuple((file.name, table.num_rows) for file, table in zip(files, tables, strict=True))
@@ -58,7 +56,13 @@ def read_files(
     return RawLog(table, kind.roles, Origin(path.name, parts, "line" if by_line else "row"), labels), kind
 
 
-def _options(kind: Format, given: Mapping[str, Any], recipe: Features | None, found: str) -> dict[str, Any]:
+def read_part(file: Path, kind: Format, options: Mapping[str, Any], side: Path | None = None) -> Table:
+    """Read one file, with the table beside it if it holds contexts only."""
+    table = checked_table(kind.read(file, **options), file)
+    return table if kind.beside is None else _with_side(file, table, side or kind.beside(file))
+
+
+def reader_options(kind: Format, given: Mapping[str, Any], recipe: Features | None, found: str) -> dict[str, Any]:
     """Return the options of a format's reader; refuse those of other formats."""
     options = {name: value for name, value in given.items() if value not in (None, False)}
     for name in options:
@@ -70,7 +74,8 @@ def _options(kind: Format, given: Mapping[str, Any], recipe: Features | None, fo
     return options
 
 
-def _checked(table: Table, file: Path) -> Table:
+def checked_table(table: Table, file: Path) -> Table:
+    """Return a table that was read, if there is room for it and its text is text."""
     room().check(file.name)
     check_text(table, file.name)
     return table
@@ -85,7 +90,7 @@ def _with_side(path: Path, contexts: Table, beside: Path) -> Table:
     kind = format_named(common_format(files, None))
     if kind.beside is not None:
         raise InputError(f"the table beside {path.name} is LibSVM text itself ({beside.name}). Name a CSV or the like.")
-    side = joined([_checked(kind.read(file), file) for file in files], files)
+    side = joined([checked_table(kind.read(file), file) for file in files], files)
     if contexts.num_rows != side.num_rows:
         raise ReadError(
             f"{path.name} has {contexts.num_rows:,} rows and {beside.name} has {side.num_rows:,}. "

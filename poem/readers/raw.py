@@ -92,6 +92,18 @@ class RawActions:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """What is known of a log of which a table holds one block.
+
+    ``block`` is the number of the block. ``vectors`` says that lists of outputs hold 0 or 1 for each label, and are not
+    sets.
+    """
+
+    block: int = 0
+    vectors: bool = False
+
+
+@dataclass(frozen=True)
 class RawLog:
     """A log before anything of it is checked; :func:`poem.readers.checked.log_of` turns it into a BanditLog.
 
@@ -109,6 +121,8 @@ class RawLog:
         What an output is, where the file or the user says so.
     actions : RawActions
         What is known of actions besides the columns.
+    whole : Whole, optional
+        What is known of the whole log, if these are some of its rows.
     """
 
     table: Table
@@ -119,6 +133,7 @@ class RawLog:
     about: About = About()
     structure: Any = None
     actions: RawActions = RawActions()
+    whole: Whole | None = None
 
     @property
     def has_candidates(self) -> bool:

@@ -159,11 +159,27 @@ def read_raw(
         ignored = kind.ignored if columns.context is None else ()
     else:
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
+    raw = with_meaning(raw, columns, ignored, actions=actions, identity=identity, defaults=defaults)
+    return _with_own_contexts(raw if structure is None else replace(raw, structure=structure))
+
+
+def with_meaning(
+    raw: RawLog,
+    columns: Columns,
+    ignored: Sequence[str] = (),
+    *,
+    actions: Any = None,
+    identity: bool = False,
+    defaults: Roles | None = None,
+) -> RawLog:
+    """Return a log whose columns are known: by its own notes, its format and what the user says; see :func:`read_raw`.
+
+    ``ignored`` are patterns of columns that a format leaves out unless they are named.
+    """
     raw = with_notes(replace(raw, table=plain_table(raw.table)))
     present = tuple(pattern for pattern in ignored if _matches(pattern, raw.table))
-    raw = raw if structure is None else replace(raw, structure=structure)
     raw = _with_actions(raw, columns.action_id, actions, identity)
-    return _with_own_contexts(_with_roles(raw, columns, present, defaults))
+    return _with_roles(raw, columns, present, defaults)
 
 
 def _with_actions(raw: RawLog, action_id: str | None, catalogue: Any, identity: bool) -> RawLog:

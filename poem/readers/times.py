@@ -22,7 +22,7 @@ def times_of(raw: RawLog) -> FloatArray | None:
     column = decoded(raw.table.column(name))
     if is_number(column.type):
         return present(raw, name)
-    moments = _moments(column) if is_text(column.type) else column
+    moments = moments_of(column) if is_text(column.type) else column
     if moments is None or not (pa.types.is_timestamp(moments.type) or pa.types.is_date(moments.type)):
         raise ReadError(
             f"{raw.origin.name}, column {name!r} should hold times and holds {column.type}{_no_moment(raw, column)}. "
@@ -38,7 +38,7 @@ def times_of(raw: RawLog) -> FloatArray | None:
     return seconds
 
 
-def _moments(column: Column) -> Column | None:
+def moments_of(column: Column) -> Column | None:
     """Return ISO strings as moments, all with a zone or all without one; None if some are neither."""
     import pyarrow as pa
 
@@ -58,9 +58,9 @@ def _no_moment(raw: RawLog, column: Column) -> str:
     if not is_text(column.type):
         return ""
     codes, distinct = coded(column)
-    first = _moments(pa.chunked_array([distinct.slice(0, 1)]))
+    first = moments_of(pa.chunked_array([distinct.slice(0, 1)]))
     for code in range(len(distinct)):
-        one = _moments(pa.chunked_array([distinct.slice(code, 1)]))
+        one = moments_of(pa.chunked_array([distinct.slice(code, 1)]))
         if one is None or first is None or one.type.tz != first.type.tz:
             row = int(np.flatnonzero(codes == code)[0])
             return f" ({raw.origin.place(row)}: {distinct[code].as_py()[:40]!r})"

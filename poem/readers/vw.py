@@ -26,13 +26,13 @@ in the default namespace the first part is left out.
 """
 
 import re
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 
 from poem.errors import ReadError
-from poem.files import content_of
+from poem.files import Source, content_of
+from poem.readers.blocks import by_lines
 from poem.readers.columns import Roles
 from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import check_parsed, with_lines
@@ -124,7 +124,7 @@ def _label_words(line: bytes) -> list[bytes]:
 # ---- the format -----------------------------------------------------------------------------------
 
 
-def read_table(path: Path, unlabelled: bool = False) -> pa.Table:
+def read_table(path: Source, unlabelled: bool = False) -> pa.Table:
     """Read a file."""
     content = content_of(path)
     check_parsed(content, path.name, b" ", per_feature=12, per_line=32)
@@ -140,4 +140,6 @@ def _looks(head: Head) -> bool:
     return bool(bar) and all(map(_LABEL.match, words)) and bool(words or " " in features)
 
 
-FORMAT = Format(read_table, _looks, (".vw",), takes=("unlabelled",), roles=ROLES, counted="line")
+FORMAT = Format(
+    read_table, _looks, (".vw",), takes=("unlabelled",), roles=ROLES, counted="line", cut=by_lines(read_table)
+)

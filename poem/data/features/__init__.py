@@ -1,6 +1,6 @@
 """Raw columns → features, by a recipe that is plain data."""
 
-from poem.data.features.choice import in_pairs
+from poem.data.features.choice import TableSummary, in_pairs, value_columns
 from poem.data.features.encoding import HASH_SIZE, Encoding
 from poem.data.features.gaps import count_missing, is_empty
 from poem.data.features.kinds import Sparse
@@ -14,8 +14,10 @@ __all__ = [
     "Missing",
     "Numeric",
     "Sparse",
+    "TableSummary",
     "Vector",
     "count_missing",
     "in_pairs",
     "is_empty",
+    "value_columns",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from poem.compute import Matrix
 from poem.data.features.base import Kind
 from poem.data.features.blocks import Block, joined
-from poem.data.features.choice import WITH_GAPS, chosen
+from poem.data.features.choice import WITH_GAPS, TableSummary
 from poem.data.features.encoding import MOST_FEATURES, Encoding
 from poem.data.features.gaps import count_missing
 from poem.data.features.kinds import KINDS, Sparse
@@ -40,8 +40,12 @@ class Features:
         A column in which values are missing has one more feature, 1 where they are; the median stands in for a number
         that is missing. Columns without any value are left out.
         """
-        table = plain_table(as_table(frame, "the context"))
-        kinds = chosen(table, encoding, place)
+        return Features.by(TableSummary.of(plain_table(as_table(frame, "the context")), encoding, place))
+
+    @staticmethod
+    def by(summary: TableSummary) -> "Features":
+        """Choose how each column becomes features by what is known of all of its rows; see :meth:`learn`."""
+        kinds = list(summary.kinds())
         numbers = {kind.column for kind in kinds if isinstance(kind, Numeric | Vector)}
         # Numbers first, so that they are one dense block.
         found = Features(tuple(sorted(kinds, key=lambda kind: kind.column not in numbers)))

@@ -72,7 +72,7 @@ def without_gaps(
 def median(column: Column, name: str, place: Place) -> float:
     """Return the lower median of the numbers that are there, which is one of them."""
     values = without_gaps(floats(column), np.nan, name, place)
-    return _lower_median(values[~np.isnan(values)])
+    return lower_median(values[~np.isnan(values)])
 
 
 def usual(column: Column) -> float | None:
@@ -83,10 +83,11 @@ def usual(column: Column) -> float | None:
         column = column.take(pa.array(np.linspace(0, len(column) - 1, FEW).astype(np.int64)))
     values = floats(column)
     values = values[np.isfinite(values)]
-    return _lower_median(values) if len(values) else None
+    return lower_median(values) if len(values) else None
 
 
-def _lower_median(values: FloatArray) -> float:
+def lower_median(values: FloatArray) -> float:
+    """Return the lower one of the two numbers in the middle, or the one in the middle."""
     middle = (len(values) - 1) // 2
     return float(np.partition(values, middle)[middle])
 

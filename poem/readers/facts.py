@@ -1,0 +1,168 @@
+"""What one pass over some rows of a raw log finds out, for all that must be the same in each block of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from poem.data.features import Encoding, TableSummary, value_columns
+from poem.errors import InputError, LogError, ReadError
+from poem.files import Table, decoded, flattened, is_list, is_text, lengths
+from poem.readers.format import FIXED_ACTIONS
+from poem.readers.outputs import distinct_values
+from poem.readers.raw import RawLog, named_error
+from poem.readers.times import moments_of
+from poem.readers.values import whole_numbers
+from poem.structures import Labels
+
+FEW = 1000  # rows whose outputs tell what the structure is
+
+
+@dataclass(frozen=True)
+class OutputFacts:
+    """The distinct outputs of some rows, and how many labels a list of them has at least and at most."""
+
+    values: frozenset[Any]
+    least: int = 1
+    most: int = 1
+
+    @staticmethod
+    def of(raw: RawLog) -> "OutputFacts | None":
+        """Return what a raw log says; None if its outputs are several columns."""
+        if len(raw.roles.output) != 1:
+            return None
+        name = raw.roles.output[0]
+        column = raw.table.column(name)
+        if not is_list(column.type):
+            return OutputFacts(frozenset(distinct_values(raw, column, name)[1]))
+        counts = lengths(column)
+        values = frozenset(distinct_values(raw, flattened(column), name)[1])
+        return OutputFacts(values, int(counts.min()), int(counts.max())) if len(counts) else None
+
+    def merged(self, later: "OutputFacts") -> "OutputFacts":
+        """Return the facts of these rows and of later ones."""
+        return OutputFacts(self.values | later.values, min(self.least, later.least), max(self.most, later.most))
+
+    def are_vectors(self) -> bool:
+        """Tell whether lists are 0 or 1 for each label, and not sets; see :func:`poem.readers.outputs.outputs_of`."""
+        return self.least == self.most > 1 and all(value in (0, 1) for value in self.values)
+
+    def labels(self, vectors: bool) -> Labels:
+        """Return all outputs in order; numbers are floats if one of them is none else."""
+        if vectors:
+            return tuple(range(self.most))
+        floating = any(isinstance(value, float) for value in self.values)
+        return tuple(sorted(map(float, self.values) if floating else self.values))
+
+
+@dataclass(frozen=True)
+class TimeFacts:
+    """How many rows have a time, and whether texts have zones."""
+
+    there: int
+    zones: frozenset[str | None]
+
+    @staticmethod
+    def of(raw: RawLog) -> "TimeFacts | None":
+        """Return what a raw log says; None if it has no times."""
+        if raw.roles.time is None:
+            return None
+        column = decoded(raw.table.column(raw.roles.time))
+        there = len(column) - column.null_count
+        moments = moments_of(column) if there and is_text(column.type) else None
+        return TimeFacts(there, frozenset() if moments is None else frozenset([moments.type.tz]))
+
+    def merged(self, later: "TimeFacts") -> "TimeFacts":
+        """Return the facts of these rows and of later ones."""
+        return TimeFacts(self.there + later.there, self.zones | later.zones)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What some rows of a raw log say of the whole.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The columns of the plain table.
+    rows : int
+    context : TableSummary, optional
+        None if the recipe is known.
+    outputs : OutputFacts, optional
+        None if the labels are known.
+    times : TimeFacts, optional
+    least : tuple of int
+        The smallest number of a context in each block.
+    head : pyarrow.Table
+        The outputs of the first rows.
+    """
+
+    schema: Any
+    rows: int
+    context: TableSummary | None
+    outputs: OutputFacts | None
+    times: TimeFacts | None
+    least: tuple[int, ...]
+    head: Table
+
+    @staticmethod
+    def of(raw: RawLog, schema: Any, encoding: Encoding | None, labelled: bool) -> "Facts":
+        """Return what a block says, which need not hold all columns of its schema.
+
+        ``encoding`` is None if the recipe is known, ``labelled`` says that all labels are.
+        """
+        import pyarrow as pa
+
+        table, roles = raw.table, raw.roles
+        return Facts(
+            schema=pa.unify_schemas([schema, table.schema], promote_options="permissive"),
+            rows=table.num_rows,
+            context=None if encoding is None else _summary(raw, schema, encoding),
+            outputs=None if labelled else OutputFacts.of(raw),
+            times=TimeFacts.of(raw),
+            least=() if roles.context_id is None or not table.num_rows else (_least(raw, roles.context_id),),
+            head=table.select(list(roles.output)).slice(0, FEW),
+        )
+
+    def merged(self, later: "Facts") -> "Facts":
+        """Return the facts of these rows and of those that follow them in the same file."""
+        import pyarrow as pa
+
+        actions = [(one.schema.metadata or {}).get(FIXED_ACTIONS) for one in (self, later)]
+        if actions[0] != actions[1]:
+            raise InputError(
+                "lines have different actions, and such logs cannot be read block by block yet. Read the log whole, or "
+                "pass --actions-vary (actions_vary=True) if an index means the same action in all lines."
+            )
+        return replace(
+            self if self.rows else later,
+            schema=pa.unify_schemas([self.schema, later.schema], promote_options="permissive"),
+            rows=self.rows + later.rows,
+            context=self.context and later.context and self.context.merged(later.context),
+            outputs=self.outputs and later.outputs and self.outputs.merged(later.outputs),
+            times=self.times and later.times and self.times.merged(later.times),
+            least=self.least + later.least,
+        )
+
+    def check_times(self, raw: RawLog) -> None:
+        """Raise if some times have a zone and others have none."""
+        if self.times is not None and len(self.times.zones) > 1:
+            raise ReadError(
+                f"{raw.origin.name}, column {raw.roles.time!r} has times with a zone and times without one. Use "
+                "numbers, dates or ISO 8601 such as 2026-11-16T08:30:00Z, all with a zone or all without one."
+            )
+
+
+def _summary(raw: RawLog, schema: Any, encoding: Encoding) -> TableSummary:
+    """Return what a block says of its columns of features; values beside positions need not have been read."""
+    pairs = value_columns(schema.empty_table().select(list(raw.roles.context)))
+    there = set(raw.table.column_names)
+    try:
+        context = raw.table.select([name for name in raw.roles.context if name in there])
+        return TableSummary.of(context, encoding, raw.origin.place, pairs)
+    except LogError as error:
+        raise named_error(raw, error) from error
+
+
+def _least(raw: RawLog, name: str) -> int:
+    return int(np.min(whole_numbers(raw, name)))

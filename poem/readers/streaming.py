@@ -1,0 +1,342 @@
+"""A log that may be larger than memory, as a stream of BanditLogs of one kind."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from poem.compute import Threads
+from poem.data import BanditLog
+from poem.data.features import Encoding, Features, value_columns
+from poem.errors import InputError, LogError, PoemError, ReadError
+from poem.files import Table, plain_table, room_for
+from poem.progress import Progress
+from poem.readers.block_types import SeenTypes
+from poem.readers.blocks import Block, Cutting, moved
+from poem.readers.checked import BY_DEFAULT, log_of, plain_labels
+from poem.readers.columns import Columns, Roles
+from poem.readers.detect import common_format, files_of
+from poem.readers.facts import Facts
+from poem.readers.held_contexts import HeldContexts
+from poem.readers.lines import is_by_line
+from poem.readers.log_kind import LogKind, Part
+from poem.readers.outputs import coded_outputs
+from poem.readers.part_files import checked_table, joined, read_part, reader_options
+from poem.readers.raw import Origin, RawLog, Whole, check_roles, named_error
+from poem.readers.read import BY_NAME, with_meaning
+from poem.readers.registry import format_named
+from poem.structures import Labels, Wanted
+
+BLOCK_BYTES = 64 << 20
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A block whose turn it is: which one it is in the whole log, and the rows of contexts that it shares with others.
+
+    ``settings`` are those of the thread that reads: limits on memory hold in other threads as well.
+    """
+
+    block: Block
+    number: int
+    before: Table | None
+    settings: Context
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What the first pass sees in a block: how it was read, and what it says, or why it cannot be understood."""
+
+    schema: Any
+    facts: Facts | None = None
+    trouble: PoemError | None = None
+
+
+class LogStream:
+    """A log in files of any size, read block by block: first to learn of what kind it is, then as BanditLogs.
+
+    Memory is bounded by a few blocks per thread. LibSVM text has no blocks: its files are read one at a time. Logs with
+    candidates are refused.
+
+    Parameters
+    ----------
+    sources : sequence of paths
+        Files and folders of part files, all of one format; see :func:`poem.read_log` for all that is not said here.
+    block_bytes : int
+        How much of a file, decompressed, is in one block.
+    threads : Threads
+        What parses blocks and turns them into logs.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[str | os.PathLike[str]],
+        *,
+        columns: Columns = BY_NAME,
+        labels: Sequence[Any] | None = None,
+        structure: Wanted = None,
+        features: Features | Encoding | None = None,
+        format: str | None = None,
+        delimiter: str | None = None,
+        side: str | os.PathLike[str] | None = None,
+        actions_vary: bool = False,
+        actions: Any = None,
+        identity: bool = False,
+        block_bytes: int = BLOCK_BYTES,
+        threads: Threads | None = None,
+        progress: bool = False,
+    ) -> None:
+        if actions is not None or identity:
+            raise InputError("a log with a catalogue of actions cannot be read block by block yet. Read it whole.")
+        if not sources:
+            raise InputError("a log has at least one file; none was given.")
+        paths = [Path(source) for source in sources]
+        self.files = [file for path in paths for file in files_of(path)]
+        self.name = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
+        self.missing = columns.propensity == "missing"
+        self.columns = replace(columns, propensity=None) if self.missing else columns
+        self.labels = None if labels is None else plain_labels(labels)
+        self.structure, self.block_bytes, self.progress = structure, block_bytes, progress
+        self.recipe, self.encoding = _recipe_or_encoding(features)
+        self.threads = threads or Threads()
+        name = common_format(self.files, format)
+        self._format = format_named(name)
+        if side is not None and (self._format.beside is None or len(self.files) > 1):
+            raise InputError(f"a table beside the log (--side, side=) is for one LibSVM file; {self.name} is {name}.")
+        self._side = None if side is None else Path(side)
+        options = {"delimiter": delimiter, "actions_vary": actions_vary}
+        self._options = reader_options(self._format, options, self.recipe, f"{self.name} is {name}")
+
+        self._loose = "delimiter" in self._format.takes  # any value can be read as text
+        self._meanings: dict[Any, RawLog] = {}
+
+    # ---- the first pass ---------------------------------------------------------------------------
+
+    @room_for()
+    def learn(self) -> LogKind:
+        """Go over all blocks once, and return what all of them have in common."""
+        parts, found = [], []
+        with Progress(f"looking at {self.name}", len(self.files), self.progress, after=2.0) as line:
+            for file in self.files:
+                types, facts = self._learnt(file, line)
+                found.append(facts)
+                parts.append(Part(file, facts.rows, types, facts.least))
+                line.part_done()
+        return self._kind(tuple(parts), found)
+
+    def _learnt(self, file: Path, line: Progress) -> tuple[dict[str, Any], Facts]:
+        """Return the types that a file must be read with, and what it says; in a few passes if types differ."""
+        types: dict[str, Any] = {}
+        mixed: set[str] = set()
+        while True:
+            try:
+                seen, facts, trouble = self._pass(file, types, line)
+            except ReadError:
+                if not mixed:
+                    raise
+                types, mixed = types | dict.fromkeys(mixed, _text()), set()
+                continue
+            common = seen.common(self._loose) if "types" in self._format.takes else {}
+            if common and not seen.agree() and common != types:
+                mixed = seen.mixed() if self._loose else set()
+                types = common
+                continue
+            if trouble is not None:
+                raise trouble
+            if facts is None:
+                raise ReadError(f"{file.name} is empty. Pass a file with at least one decision.")
+            return common, facts
+
+    def _pass(
+        self, file: Path, types: dict[str, Any], line: Progress
+    ) -> tuple[SeenTypes, Facts | None, PoemError | None]:
+        """Go over a file once; what cannot be understood may be so when all types are known."""
+        seen, facts, trouble, rows = SeenTypes(file.name), None, None, 0
+        typed = "types" in self._format.takes
+        cutting = Cutting(self.block_bytes, self._options, types, partial(self._needed, file))
+        for turn, count, one in self._over(file, cutting, self._look):
+            seen.add(one.schema)
+            if one.trouble is not None and trouble is None:
+                trouble = moved(one.trouble, file.name, rows, turn.block.lines)
+                if not typed:
+                    raise trouble
+            if trouble is None and one.facts is not None and (seen.agree() or not typed):
+                facts = one.facts if facts is None else facts.merged(one.facts)
+            rows += count
+            line.note(f"{rows:,} rows of {file.name}")
+        return seen, facts, trouble
+
+    def _look(self, turn: Turn) -> tuple[int, Looked]:
+        """Read a block and say what is in it."""
+        file = turn.block.file
+        table = checked_table(turn.block.read(), file)
+        schema, plain = table.schema, plain_table(table)
+        try:
+            common = self._meanings.get(file) or self._meaning(plain.schema)
+            origin = Origin(file.name, ((file.name, plain.num_rows),), "line" if is_by_line(plain) else "row")
+            raw = replace(common, table=plain, origin=origin)
+            encoding = self.encoding if self.recipe is None and common.features is None else None
+            labelled = self.labels is not None or common.labels is not None
+            return plain.num_rows, Looked(schema, Facts.of(raw, common.table.schema, encoding, labelled))
+        except PoemError as error:
+            return plain.num_rows, Looked(schema, trouble=error)
+
+    def _needed(self, file: Path, schema: Any) -> list[str]:
+        """Return the columns of a file that the first pass needs, of a format that says what columns it has."""
+        self._meanings[file] = common = self._meaning(schema)
+        roles = common.roles
+        known = self.recipe is not None or common.features is not None
+        unread = set(value_columns(common.table).values()) - set(self.encoding.by_column())
+        context = [] if known else [name for name in roles.context if name not in unread]
+        single = [name for name in (roles.time, roles.context_id) if name is not None]
+        return [*roles.output, *context, *single]
+
+    def _meaning(self, schema: Any) -> RawLog:
+        """Return what columns mean, with a table that has no rows."""
+        raw = RawLog(schema.empty_table(), self._format.roles, Origin(self.name), self._labels_beside())
+        ignored = self._format.ignored if self.columns.context is None else ()
+        found = with_meaning(raw, self.columns, ignored)
+        if found.has_candidates:
+            raise InputError(
+                f"{self.name} says what could have been chosen in each row (candidates), and such logs cannot be read "
+                "block by block yet. Read it whole, or leave the candidates out (--ignore, ignore=)."
+            )
+        return found
+
+    def _labels_beside(self) -> Labels | None:
+        return None if self._format.labels is None else self._format.labels(self.files[0])
+
+    def _kind(self, parts: tuple[Part, ...], found: list[Facts]) -> LogKind:
+        schema = joined([facts.schema.empty_table() for facts in found], [part.file for part in parts]).schema
+        facts = reduce(Facts.merged, found)
+        common = self._meaning(schema)
+        if not facts.rows:
+            raise ReadError(f"{self.name} has no rows, only column names. Pass a log with at least one decision.")
+        check_roles(common, self.missing)
+        facts.check_times(common)
+        labels = self.labels if self.labels is not None else common.labels
+        vectors = facts.outputs is not None and facts.outputs.are_vectors() and not common.about.encoded
+        if labels is None and facts.outputs is not None:
+            labels = facts.outputs.labels(vectors)
+        common = replace(common, labels=labels, whole=Whole(0, vectors))
+        outputs, structure = coded_outputs(replace(common, table=facts.head), self.structure)
+        return LogKind(
+            replace(
+                common,
+                labels=outputs.labels,
+                structure=structure,
+                features=self._recipe(common, facts),
+                roles=self._roles(common, facts),
+            ),
+            parts,
+            self.missing,
+        )
+
+    def _roles(self, common: RawLog, facts: Facts) -> Roles:
+        """Return the roles without a column of times that nobody asked for, if it is all empty."""
+        is_empty = facts.times is not None and not facts.times.there and self.columns.time is None
+        return replace(common.roles, time=None) if is_empty else common.roles
+
+    def _recipe(self, common: RawLog, facts: Facts) -> Features:
+        if common.features is not None and (self.recipe is None or common.about.encoded):
+            return common.features
+        if self.recipe is not None:
+            return self.recipe
+        try:
+            return Features(()) if facts.context is None else Features.by(facts.context)
+        except LogError as error:
+            raise named_error(common, error) from error
+
+    # ---- the second pass --------------------------------------------------------------------------
+
+    def logs(self, kind: LogKind) -> Iterator[BanditLog]:
+        """Yield the log block by block, in the order of its rows; see :meth:`learn`.
+
+        The groups of rows are numbers that are the same in all blocks.
+        """
+        number = 0
+        for part in kind.parts:
+            held = HeldContexts(part.least, self.block_bytes) if part.least else None
+            cutting = Cutting(self.block_bytes, self._options, part.types)
+            for turn, _, log in self._over(part.file, cutting, partial(self._log, kind), number, kind, held):
+                number = turn.number + 1
+                if log is not None:
+                    yield log
+
+    def _log(self, kind: LogKind, turn: Turn) -> tuple[int, BanditLog | None]:
+        """Read a block as a log; None if it has no rows."""
+        import pyarrow as pa
+
+        file = turn.block.file
+        table = checked_table(turn.block.read(), file)
+        count, before = table.num_rows, turn.before
+        if not count:
+            return 0, None
+        raw = kind.raw(table, file, turn.number)
+        if before is None or not before.num_rows:
+            return count, log_of(raw, missing=kind.missing)
+        whole = replace(raw, table=pa.concat_tables([before, raw.table]))
+        try:
+            log = log_of(whole, missing=kind.missing)
+        except PoemError as error:
+            raise moved(error, file.name, -before.num_rows, 0) from error
+        return count, log.take(np.arange(before.num_rows, whole.table.num_rows))
+
+    # ---- blocks -----------------------------------------------------------------------------------
+
+    def _over(
+        self,
+        file: Path,
+        cutting: Cutting,
+        work: Callable[[Turn], tuple[int, R]],
+        number: int = 0,
+        kind: LogKind | None = None,
+        held: HeldContexts | None = None,
+    ) -> Iterator[tuple[Turn, int, R]]:
+        """Yield what ``work`` makes of each block of a file, in order; errors name rows of the whole file."""
+
+        def turns() -> Iterator[Turn]:
+            for in_file, block in enumerate(self._blocks(file, cutting)):
+                before = None
+                if kind is not None and held is not None:
+                    before = held.before(kind.raw(block.read(), file, number), in_file)
+                yield Turn(block, number + in_file, before, copy_context())
+
+        rows = 0
+        for turn, count, result in self.threads.ahead(partial(_tried, work), turns(), max(2, self.threads.count)):
+            if isinstance(result, PoemError):
+                raise moved(result, file.name, rows, turn.block.lines) from result
+            yield turn, count, result
+            rows += count
+
+    def _blocks(self, file: Path, cutting: Cutting) -> Iterator[Block]:
+        if self._format.cut is not None:
+            yield from self._format.cut(file, cutting)
+        else:
+            yield Block(file, partial(read_part, file, self._format, cutting.options, self._side))
+
+
+def _tried(work: Callable[[Turn], tuple[int, R]], turn: Turn) -> tuple[Turn, int, R | PoemError]:
+    """Return what work makes of a block, or its error, which is raised when it is the block's turn."""
+    try:
+        return (turn, *turn.settings.run(work, turn))
+    except PoemError as error:
+        return turn, 0, error
+
+
+def _recipe_or_encoding(given: Features | Encoding | None) -> tuple[Features | None, Encoding]:
+    if not isinstance(given, Features | Encoding | None):
+        raise InputError(f"features must be a poem.Features or a poem.Encoding; found {type(given).__name__}.")
+    return (None, given) if isinstance(given, Encoding) else (given, BY_DEFAULT)
+
+
+def _text() -> Any:
+    import pyarrow as pa
+
+    return pa.string()
