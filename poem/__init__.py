@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from poem.learning import Fit, Learner, Selection, certify, fit
     from poem.learning.sklearn_learner import CRMLearner
     from poem.optimizers import LBFGS, AdaGrad
+    from poem.packed import PackedLog, open_log, pack_log
     from poem.policies import (
         FlooredPolicy,
         Policy,
@@ -86,6 +87,7 @@ __all__ = [
     "LogSmoothing",
     "MultiClass",
     "MultiLabel",
+    "PackedLog",
     "PoemError",
     "Policy",
     "Record",
@@ -108,6 +110,8 @@ __all__ = [
     "load_dataset",
     "load_policy",
     "logging_policy",
+    "open_log",
+    "pack_log",
     "read_log",
     "read_log_for",
     "simulate",
@@ -152,6 +156,7 @@ _MODULES = {
     "learning.sklearn_learner": ("CRMLearner",),
     "learning": ("Fit", "Learner", "Selection", "certify", "fit"),
     "optimizers": ("LBFGS", "AdaGrad"),
+    "packed": ("PackedLog", "open_log", "pack_log"),
     "policies": (
         "FlooredPolicy",
         "Policy",

@@ -1,16 +1,12 @@
 """A log that is read block by block is the log that is read whole."""
 
-import json
-
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from same_logs import FEATURES, ROWS, TABLE, TEXTS, as_svmlight, dense, partition, write
+from same_logs import FEATURES, TABLE, TEXTS, as_svmlight, dense, partition, write
 
 import poem
 from poem.compute import Threads
-from poem.errors import InputError, ReadError
 from poem.readers import Columns, LogStream
 
 CUTS = (1, 2, 7)

@@ -3,6 +3,7 @@
 from poem.packed.hashing import HashArray, context_folds, unit_hashes, value_hashes
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.manifest import ShardNote
+from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
@@ -16,6 +17,7 @@ __all__ = [
     "is_packed",
     "open_log",
     "pack_folder",
+    "pack_log",
     "quantiles_of",
     "shards_for",
     "unit_hashes",

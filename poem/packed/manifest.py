@@ -35,10 +35,15 @@ class ShardNote:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All shards of a packed log, in the order of their hashes; ``digest`` is of the kind of log that it is."""
+    """All shards of a packed log, in the order of their hashes.
+
+    ``kind_sha256`` is the checksum of the file that says what kind of log it is. ``columns`` are those that the log was
+    packed from, in the words of a policy's record.
+    """
 
     shards: tuple[ShardNote, ...]
     kind_sha256: str
+    columns: dict[str, Any] | None = None
 
     @property
     def rows(self) -> int:
@@ -47,8 +52,8 @@ class Manifest:
 
     def text(self) -> str:
         """Return it as JSON."""
-        content = {"format": "poem.packed", "version": VERSION, "kind_sha256": self.kind_sha256}
-        return as_json(content | {"rows": self.rows, "shards": [asdict(shard) for shard in self.shards]}) + "\n"
+        head = {"format": "poem.packed", "version": VERSION, "kind_sha256": self.kind_sha256, "columns": self.columns}
+        return as_json(head | {"rows": self.rows, "shards": [asdict(shard) for shard in self.shards]}) + "\n"
 
 
 def manifest_from(text: bytes, place: str) -> Manifest:
@@ -62,7 +67,10 @@ def manifest_from(text: bytes, place: str) -> Manifest:
                 f"{place} was packed in version {content['version']} of the format; this poem reads up to {VERSION}. "
                 "Update poem, or pack the log again."
             )
-        return Manifest(tuple(_shard(one) for one in content["shards"]), str(content["kind_sha256"]))
+        columns = content["columns"]
+        if columns is not None:
+            dict(columns)
+        return Manifest(tuple(_shard(one) for one in content["shards"]), str(content["kind_sha256"]), columns)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise PackedError(f"{place} has a broken {NAME} ({error!r:.120}). Pack the log again.") from error
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,11 @@ class PackWriter:
         self._bytes = 0
         self._kind: BanditLog | None = None
 
+    @property
+    def count(self) -> int:
+        """The number of shards."""
+        return len(self.borders) - 1
+
     def add(self, log: BanditLog) -> None:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
@@ -86,8 +92,8 @@ class PackWriter:
     def _spilled(self, number: int) -> Path:
         return self.folder / WORK / f"{number:06d}.arrow"
 
-    def finish(self, line: Progress) -> Manifest:
-        """Turn what was dealt into shards, and write the manifest."""
+    def finish(self, line: Progress, columns: dict[str, Any] | None = None) -> Manifest:
+        """Turn what was dealt into shards, and write the manifest; ``columns`` are those of the log that was packed."""
         if self._kind is None:
             raise InputError("nothing to pack: the log has no rows.")
         self._append()
@@ -98,9 +104,10 @@ class PackWriter:
             line.part_done()
             return note
 
-        notes = self.threads.map(one, range(len(self.borders) - 1))
+        notes = self.threads.map(one, range(self.count))
         content = write_log(kind, self.folder / KIND).read_bytes()
-        found = Manifest(tuple(note for note in notes if note is not None), hashlib.sha256(content).hexdigest())
+        present = tuple(note for note in notes if note is not None)
+        found = Manifest(present, hashlib.sha256(content).hexdigest(), columns)
         write_whole(self.folder / NAME, found.text().encode())
         return found
 
