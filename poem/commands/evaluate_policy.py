@@ -17,11 +17,12 @@ from poem.commands.arguments import (
     show,
     working,
 )
-from poem.commands.reading import add_columns, log_for, read_raw_log
+from poem.commands.reading import add_columns, add_packed, estimated, log_for, packed_log, place, read_raw_log
 from poem.text import Sheet
 
 if TYPE_CHECKING:
-    pass
+    from poem.data import BanditLog
+    from poem.packed import PackedLog
 
 
 def add(commands: Any) -> None:
@@ -41,7 +42,7 @@ def add(commands: Any) -> None:
         },
     )
     parser.add_argument("policy", type=Path, metavar="POLICY", help="a file that poem train wrote")
-    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    parser.add_argument("log", type=place, metavar="LOG", help="file, folder of part files, or packed log")
     parser.add_argument(
         "--against", type=Path, metavar="POLICY", help="compare with this one, not with what was logged"
     )
@@ -58,6 +59,7 @@ def add(commands: Any) -> None:
     add_seed(parser, "folds and bootstrap")
     add_common(parser)
     add_columns(parser, encoding=False)
+    add_packed(parser)
     parser.set_defaults(run=run)
 
 
@@ -68,14 +70,19 @@ def run(options: argparse.Namespace) -> int:
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
-    raw = read_raw_log(options, policy)
-    log = log_for(policy, options.policy, raw, options)
+    packed = packed_log(options)
+    policies: dict[str, Any] = {"policy": policy} if other is None else {"policy": policy, "other": other}
+    log: BanditLog | PackedLog
+    if packed is not None:
+        log = estimated(packed, options)
+    else:
+        raw = read_raw_log(options, policy)
+        log = log_for(policy, options.policy, raw, options)
+        if other is not None and not same_reading(policy, other):
+            policies["other"] = on_log(other, raw, log, name=options.against.name)
     seen = bool(was_trained_on(policy, log))
-    policies: dict[str, Any] = {"policy": policy}
-    if other is not None:
-        policies["other"] = other if same_reading(policy, other) else on_log(other, raw, log, name=options.against.name)
-        if other is policies["other"] and was_trained_on(other, log):
-            remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
+    if other is not None and other is policies["other"] and was_trained_on(other, log):
+        remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
     with working(options, "evaluating"):
         found = evaluate(
             policies,

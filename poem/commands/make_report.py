@@ -2,11 +2,15 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poem.commands.arguments import add_command, add_common, add_seed, share, show, working, writable
-from poem.commands.reading import add_columns, log_for, read_raw_log
+from poem.commands.reading import add_columns, add_packed, estimated, log_for, packed_log, place, read_raw_log
 from poem.text import visible_line
+
+if TYPE_CHECKING:
+    from poem.data import BanditLog
+    from poem.packed import PackedLog
 
 
 def add(commands: Any) -> None:
@@ -22,7 +26,7 @@ def add(commands: Any) -> None:
         {0: "written; the verdict is on the page, and the status of poem evaluate"},
     )
     parser.add_argument("policy", type=Path, metavar="POLICY", help="a file that poem train wrote")
-    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    parser.add_argument("log", type=place, metavar="LOG", help="file, folder of part files, or packed log")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the page (.html)")
     parser.add_argument("--against", type=Path, metavar="POLICY", help="another policy to compare with")
     parser.add_argument("--title", help="title of the page")
@@ -30,6 +34,7 @@ def add(commands: Any) -> None:
     add_seed(parser, "folds")
     add_common(parser)
     add_columns(parser, encoding=False)
+    add_packed(parser)
     parser.set_defaults(run=run)
 
 
@@ -41,7 +46,12 @@ def run(options: argparse.Namespace) -> int:
     writable(options.out, ".html", ".htm")
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
-    log = log_for(policy, options.policy, read_raw_log(options, policy), options)
+    packed = packed_log(options)
+    log: BanditLog | PackedLog
+    if packed is not None:
+        log = estimated(packed, options)
+    else:
+        log = log_for(policy, options.policy, read_raw_log(options, policy), options)
     with working(options, "reporting"):
         path = write_report(
             policy,

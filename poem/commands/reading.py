@@ -2,19 +2,23 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from poem.commands.arguments import names, remark, size, whole_number, working
 from poem.errors import InputError
 from poem.readers import FORMATS
 
 if TYPE_CHECKING:
+    from poem.backends import Backend
     from poem.data import BanditLog
     from poem.data.features import Encoding, Features
+    from poem.packed import PackedLog
     from poem.policies import FlooredPolicy, Policy
     from poem.readers import Columns, RawLog
 
 MANY_COLUMNS = 20_000
+
+L = TypeVar("L", "BanditLog", "PackedLog")
 
 
 def add_columns(parser: argparse.ArgumentParser, encoding: bool = True) -> None:
@@ -132,17 +136,84 @@ def named_columns(options: argparse.Namespace) -> "Columns":
 
 def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> "Encoding | None":
     """Return how columns become features; refuse to be told where the features are made already."""
+    found = encoding_asked(options)
+    if found is not None and (recipe is not None or raw.features is not None):
+        why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
+        raise InputError(f"--{_asked_encoding(options)[0]} has no effect: {why}. Leave it out.")
+    return found
+
+
+def encoding_asked(options: argparse.Namespace) -> "Encoding | None":
+    """Return how columns are to become features, if anything was said about it."""
     from poem.data.features import Encoding
 
-    asked = {name: getattr(options, name) for name in ("scale", "one_hot", "hash", "text", "hash_size")}
-    given = {name: value for name, value in asked.items() if value}
-    if not given:
+    given = {name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in _asked_encoding(options)}
+    return Encoding(**{{"hash": "hashed"}.get(name, name): value for name, value in given.items()}) if given else None
+
+
+def _asked_encoding(options: argparse.Namespace) -> list[str]:
+    """Return the options about features that were given."""
+    return [
+        name
+        for name in ("scale", "one-hot", "hash", "text", "hash-size")
+        if getattr(options, name.replace("-", "_"), None)
+    ]
+
+
+# ---- packed logs ----------------------------------------------------------------------------------
+
+
+def add_packed(parser: argparse.ArgumentParser) -> None:
+    """Add what says how a packed log is worked on."""
+    packed = parser.add_argument_group("packed logs", "where LOG is a folder that poem pack has written")
+    packed.add_argument(
+        "--memory", type=size, metavar="SIZE", help="memory to use, such as 4GB (default: half of what is free)"
+    )
+    packed.add_argument(
+        "--scheduler", metavar="ADDRESS", help="a Dask scheduler that runs the work, such as tcp://host:8786"
+    )
+
+
+def place(text: str) -> Path | str:
+    """Read where a log is: a path, or the address of a packed log, such as s3://bucket/packed."""
+    return text if "://" in text else Path(text)
+
+
+def packed_log(options: argparse.Namespace) -> "PackedLog | None":
+    """Open the log that a command was given if it is a packed one."""
+    from poem.packed import is_packed, open_log
+
+    if not is_packed(options.log):
+        if isinstance(options.log, str):
+            raise InputError(f"{options.log} is no packed log. Only packed logs are read from addresses.")
+        for name in ("memory", "scheduler"):
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name} is for packed logs; {options.log} is none. Pack it first (poem pack).")
         return None
-    if recipe is not None or raw.features is not None:
-        why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
-        option = next(iter(given)).replace("_", "-")
-        raise InputError(f"--{option} has no effect: {why}. Leave it out.")
-    return Encoding(**{{"hash": "hashed"}.get(name, name): value for name, value in given.items()})
+    _check_settled(options)
+    return open_log(options.log, memory=options.memory, backend=_backend(options))
+
+
+def _check_settled(options: argparse.Namespace) -> None:
+    """Refuse options about columns and features: both are settled when a log is packed."""
+    from poem.readers import Columns
+
+    given = [f"--{name}" for name in ("format", "delimiter", "side", "actions", "structure") if getattr(options, name)]
+    given += [f"--{name}" for name in _asked_encoding(options)]
+    asked, plain = vars(named_columns(options)), vars(Columns())  # --propensity estimate is about none of them
+    given += [f"--{name.replace('_', '-')}" for name in asked if asked[name] != plain[name]]
+    if given:
+        raise InputError(
+            f"{given[0]} has no effect: {options.log} was packed with its columns and features. Leave it out."
+        )
+
+
+def _backend(options: argparse.Namespace) -> "Backend | None":
+    if options.scheduler is None:
+        return None
+    from poem.backends import Dask
+
+    return Dask(options.scheduler)
 
 
 # ---- logs and policies ----------------------------------------------------------------------------
@@ -202,7 +273,7 @@ def remark_on_gaps(raw: "RawLog", policy: "Policy | FlooredPolicy", options: arg
         remark(options, note)
 
 
-def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
+def estimated(log: L, options: argparse.Namespace) -> L:
     """Return the log with estimated propensities if that was asked for, and say so."""
     if options.propensity != "estimate":
         return log
@@ -211,4 +282,4 @@ def estimated(log: "BanditLog", options: argparse.Namespace) -> "BanditLog":
     with working(options, "estimating propensities"):
         found = estimate_propensities(log)
     remark(options, f"propensities are estimated, not logged: {found!r}")
-    return found.log
+    return cast("L", found.log)

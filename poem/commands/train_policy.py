@@ -17,13 +17,24 @@ from poem.commands.arguments import (
     working,
     writable,
 )
-from poem.commands.reading import add_columns, encoding_of, estimated, log_for, read_raw_log
+from poem.commands.reading import (
+    add_columns,
+    add_packed,
+    encoding_of,
+    estimated,
+    log_for,
+    packed_log,
+    place,
+    read_raw_log,
+)
 from poem.commands.typed import as_typed
+from poem.errors import InputError
 from poem.learning import LEARNERS
 
 if TYPE_CHECKING:
     from poem.data import BanditLog
     from poem.learning import Fit
+    from poem.packed import PackedLog
     from poem.policies import FlooredPolicy, Policy
     from poem.readers import RawLog
 
@@ -43,7 +54,7 @@ def add(commands: Any) -> None:
             1: "nothing was certified: no file was written, unless --imitate asked for one",
         },
     )
-    parser.add_argument("log", type=Path, metavar="LOG", help="file or folder of part files")
+    parser.add_argument("log", type=place, metavar="LOG", help="file, folder of part files, or packed log")
     parser.add_argument(
         "-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the policy (.poem)"
     )
@@ -99,6 +110,7 @@ def add(commands: Any) -> None:
     add_seed(parser, "folds and stochastic optimizers")
     add_common(parser)
     add_columns(parser)
+    add_packed(parser)
     parser.set_defaults(run=run)
 
 
@@ -106,12 +118,14 @@ def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
     from poem.files import shown
     from poem.health import check_fit
-    from poem.learning import Selection, fit
     from poem.policies import load_policy, made_log, shortened, with_columns
     from poem.readers import empty_columns
 
-    writable(options.out, unlike=options.log)
+    writable(options.out, unlike=None if isinstance(options.log, str) else options.log)
     start = None if options.start is None else load_policy(options.start)
+    packed = packed_log(options)
+    if packed is not None:
+        return _on_packed(packed, start, options)
     raw = read_raw_log(options, start)
     log = _log_of(raw, start, options)
     with working(options, "inspecting"):
@@ -125,32 +139,69 @@ def run(options: argparse.Namespace) -> int:
     if left_out:
         remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
     train, validation = _held_out(log, options)
-    selection = Selection(
-        validation=validation,
-        confidence=options.confidence,
-        refit=options.refit,
-        imitate=options.imitate,
-        force=options.force,
-    )
-    result = fit(
-        train,
+    result = _fitted(train, validation, start, start is not None and bool(made_log(start, log)), options)
+    if result.learnt is not None:
+        with_columns(result.learnt, raw, log).save(options.out)
+    return _told(result, options)
+
+
+def _fitted(
+    log: "BanditLog | PackedLog",
+    validation: Any,
+    start: "Policy | FlooredPolicy | None",
+    started_it: bool,
+    options: argparse.Namespace,
+) -> "Fit":
+    """Fit as the options say; ``started_it`` says that the start is the policy that made the log."""
+    from poem.learning import Selection, fit
+
+    return fit(
+        log,
         learners=options.learner,
-        selection=selection,
+        selection=Selection(
+            validation=validation,
+            confidence=options.confidence,
+            refit=options.refit,
+            imitate=options.imitate,
+            force=options.force,
+        ),
         loss_bounds=loss_bounds_of(options),
         certify=not options.no_certificate,
         start=start,
-        logging_policy=start if start is not None and made_log(start, log) else None,
+        logging_policy=start if started_it else None,
         n_jobs=options.jobs,
         seed=options.seed,
         # A terminal is shown a bar after two seconds; a file gets a line now and then.
         progress=False if options.quiet else None if sys.stderr.isatty() else True,
         checkpoint=options.checkpoint,
     )
-    if result.learnt is not None:
-        with_columns(result.learnt, raw, log).save(options.out)
+
+
+def _told(result: "Fit", options: argparse.Namespace) -> int:
+    """Print what was found, and return the status."""
     show(options, result.explain(), _as_data(result, options))
     remark(options, _written(result, options.out))
     return 0 if result.success else 1
+
+
+def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options: argparse.Namespace) -> int:
+    """Learn from a packed log; it is inspected by a sample."""
+    from poem.health import check_fit
+    from poem.policies import made_log, with_packed
+
+    if options.out_of_time:
+        raise InputError("--out-of-time needs rows in the order of time, which a packed log has not. Leave it out.")
+    log = estimated(log, options)
+    with working(options, "inspecting"):
+        some = log.sample(log.memory / 8, 200_000)
+        health = check_fit(some, options.force, str(options.log))
+    for reason in () if health.fit else health.reasons:
+        remark(options, f"warning: {reason}")
+    made_it = start is not None and bool(made_log(start, some))
+    result = _fitted(log, "auto" if options.valid is None else options.valid, start, made_it, options)
+    if result.learnt is not None:
+        with_packed(result.learnt, log).save(options.out)
+    return _told(result, options)
 
 
 def _log_of(raw: "RawLog", start: "Policy | FlooredPolicy | None", options: argparse.Namespace) -> "BanditLog":

@@ -185,9 +185,10 @@ def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed:
 
 
 def _same_rows(estimated: PropensityFit, log: BanditLog) -> BanditLog:
-    if not isinstance(estimated, PropensityFit) or len(estimated.log) != len(log):
+    found = estimated.log if isinstance(estimated, PropensityFit) else None
+    if not isinstance(found, BanditLog) or len(found) != len(log):
         raise InputError("estimated must be what poem.estimate_propensities made of this very log.")
-    return estimated.log
+    return found
 
 
 def _beside(logged: Evaluation, estimated: Evaluation) -> Evaluation:

@@ -1,7 +1,7 @@
 """Propensities that were not logged, and those of several loggers: explicit steps, with what they say of themselves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from poem.compute import OneBlasThread, Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
 from poem.objectives import imitation
+from poem.packed import PackedLog, unit_folds
 from poem.policies import Policy, Record, judge_all, policy_for, supervised
 from poem.structures import Available
 
 STRENGTHS = tuple(10.0**power for power in range(-3, 3))  # the C of the logistic regressions
 BINS = 10
+SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that regressions are fitted to
+MOST_ROWS = 200_000  # of them
 AGREES = 0.01  # how far a logger's probability may be from what was logged, relatively
 
 
@@ -38,7 +41,7 @@ class PropensityFit:
 
     Attributes
     ----------
-    log : BanditLog
+    log : BanditLog or PackedLog
         The log with the estimated propensities; all that is made from it says "estimated".
     C : float
         The strength that was chosen on held-out rows.
@@ -51,7 +54,7 @@ class PropensityFit:
         The mean of |log estimated − log logged|, where propensities were logged.
     """
 
-    log: BanditLog
+    log: BanditLog | PackedLog
     C: float
     log_loss: float
     bins: tuple[Calibrated, ...]
@@ -80,7 +83,9 @@ class PropensityFit:
         return figure
 
 
-def estimate_propensities(log: BanditLog, *, C: float | None = None, folds: int = 5, seed: int = 0) -> PropensityFit:
+def estimate_propensities(
+    log: BanditLog | PackedLog, *, C: float | None = None, folds: int = 5, seed: int = 0
+) -> PropensityFit:
     """Estimate the logging policy from its choices, for a log that did not keep its probabilities.
 
     A logistic regression of the outputs on the contexts (for label sets, one for each label, as if they
@@ -90,12 +95,15 @@ def estimate_propensities(log: BanditLog, *, C: float | None = None, folds: int 
 
     Parameters
     ----------
-    log : BanditLog
-        With ``propensity="missing"``, or with logged ones to compare with.
+    log : BanditLog or PackedLog
+        With ``propensity="missing"``, or with logged ones to compare with. For a packed log that does not fit into its
+        memory, the regressions are fitted to a sample of its units.
     C : float, optional
         The inverse strength of the l2 penalty; chosen on held-out rows if not given.
     folds, seed : int
     """
+    if isinstance(log, PackedLog):
+        return _of_packed(log, folds, C)
     if not isinstance(log, BanditLog):
         raise InputError(f"estimate_propensities takes a BanditLog; found {type(log).__name__}.")
     with OneBlasThread():  # many small regressions: threads would only get in each other's way
@@ -118,6 +126,33 @@ def _estimated(log: BanditLog, fold: AnyArray, folds: int, C: float | None) -> P
         off = float(np.mean(np.abs(log_propensity - log.log_propensity)))
     estimated = log.with_propensities(log_propensity, "estimated")
     return PropensityFit(estimated, strength, -float(log_propensity.mean()), bins, error, off)
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """Gives rows the propensities of the policy that has not seen their unit."""
+
+    policies: tuple[Policy, ...]
+
+    def __call__(self, log: BanditLog) -> BanditLog:
+        """Return the log with estimated propensities."""
+        fold = unit_folds(log, len(self.policies))
+        log_propensity = np.empty(len(log))
+        for part, policy in enumerate(self.policies):
+            rows = np.flatnonzero(fold == part)
+            if len(rows):
+                log_propensity[rows] = policy.log_prob_of(log.take(rows), n_jobs=1)
+        return log.with_propensities(log_propensity, "estimated")
+
+
+def _of_packed(log: PackedLog, folds: int, C: float | None) -> PropensityFit:
+    """Estimate the logging policy from a sample; folds are by the hashes of units, the same in every shard."""
+    sample = log.sample(log.memory * SAMPLE, MOST_ROWS)
+    with OneBlasThread():
+        fold = unit_folds(sample, folds)
+        found = _estimated(sample, fold, folds, C)
+        policies = tuple(_fitted(sample, np.flatnonzero(fold != part), found.C) for part in range(folds))
+    return replace(found, log=log.seen_as(Estimated(policies)))
 
 
 def _contexts(log: BanditLog, rows: AnyArray) -> tuple[Any, Available | None]:

@@ -1,6 +1,7 @@
 """A log, raw or checked → its health."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,15 @@ from poem.health.availability import tried
 from poem.health.facts import Facts
 from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
 from poem.health.sound import SoundLog, sound_log
+from poem.packed import PackedLog
 from poem.readers import RawLog
+
+SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that are inspected
+MOST_ROWS = 1_000_000  # of them
 
 
 def inspect(
-    source: RawLog | BanditLog,
+    source: RawLog | BanditLog | PackedLog,
     *,
     features: Features | None = None,
     labels: Sequence[Any] | None = None,
@@ -42,8 +47,9 @@ def inspect(
 
     Parameters
     ----------
-    source : RawLog or BanditLog
-        A raw log, not checked yet; or a checked one, for which some checks are done already.
+    source : RawLog, BanditLog or PackedLog
+        A raw log, not checked yet; or a checked one, for which some checks are done already. A packed log that does not
+        fit into its memory is inspected by a random sample of its units.
     features, labels, missing, encoding
         As in :func:`poem.readers.log_of`; unused for a BanditLog.
 
@@ -56,6 +62,8 @@ def inspect(
     ReadError
         If the source has no rows, no column of outputs, or no column of losses.
     """
+    if isinstance(source, PackedLog):
+        return _of_packed(source)
     if isinstance(source, BanditLog):
         return _health("the log", SoundLog(source, np.arange(len(source)), []), len(source))
     if not isinstance(source, RawLog):
@@ -63,6 +71,16 @@ def inspect(
     known = None if labels is None else tuple(labels)
     found = sound_log(source, features, known, missing, encoding)
     return _health(source.origin.name, found, source.table.num_rows)
+
+
+def _of_packed(log: PackedLog) -> Health:
+    """Inspect a sample of a packed log; all of its rows were checked when it was packed."""
+    some = log.sample(log.memory * SAMPLE, MOST_ROWS)
+    found = _health(log.folder.name, SoundLog(some, np.arange(len(some)), []), len(some))
+    if len(some) == len(log):
+        return found
+    text = f"{len(log):,} rows, {log.n_units:,} independent; {len(some):,} rows of units drawn at random are inspected"
+    return replace(found, findings=(Finding("rows", "sample", float(len(some)), "fit", text), *found.findings))
 
 
 def _health(name: str, found: SoundLog, total: int) -> Health:

@@ -30,18 +30,10 @@ def in_parts(
         return log.to_log(), choice, None
     share = _held_share(log, choice.validation)
     train = log if share == 0.0 else log.part(0.0, 1.0 - share)
-    most = min(SHARE * log.memory / train.nbytes, MOST_ROWS / len(train), 1.0)
-    sample = _in_memory(train, most, "the sample that candidates compete on")
-    held = None if share == 0.0 else _in_memory(log.part(1.0 - share, 1.0), 1.0, "what is held out")
+    sample = train.sample(SHARE * log.memory, MOST_ROWS)
+    held = None if share == 0.0 else log.part(1.0 - share, 1.0).to_log()
     backend = log.backend or Threads(1 if n_jobs is None else n_jobs)
     return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint())
-
-
-def _in_memory(log: PackedLog, share: float, what: str) -> BanditLog:
-    try:
-        return (log if share == 1.0 else log.part(0.0, share)).to_log()
-    except InputError as error:
-        raise InputError(f"{what} would have no rows: {error}") from error
 
 
 def _held_share(log: PackedLog, validation: Validation) -> float:

@@ -1,7 +1,7 @@
 """PackedLog: a log on disk, as shards that are read one at a time."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -18,6 +18,8 @@ from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
+
+View = Callable[[BanditLog], BanditLog]
 
 
 class PackedLog:
@@ -38,6 +40,8 @@ class PackedLog:
         How many bytes work on this log may take, about.
     backend : Backend or None
         Where work on its shards is run; None is threads of this process.
+    view : callable or None
+        What is made of each shard when it is read, such as other propensities.
     """
 
     def __init__(
@@ -50,13 +54,23 @@ class PackedLog:
         *,
         memory: int | None = None,
         backend: Backend | None = None,
+        view: View | None = None,
     ) -> None:
         self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
         self.memory = room().limit if memory is None else memory
-        self.backend = backend
+        self.backend, self.view = backend, view
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.low, self.high)
+        return _reopened, (self.folder.place, self.low, self.high, self.view)
+
+    def replaced(self, **changes: Any) -> "PackedLog":
+        """Return the same log with other fields."""
+        names = ("folder", "manifest", "kind", "low", "high", "memory", "backend", "view")
+        return PackedLog(**({name: getattr(self, name) for name in names} | changes))
+
+    def seen_as(self, view: View) -> "PackedLog":
+        """Return the log of which each shard is read as a view makes it; a view must be the same in any process."""
+        return self.replaced(view=view, kind=view(self.kind))
 
     # ---- what it is -----------------------------------------------------------------------
 
@@ -158,8 +172,7 @@ class PackedLog:
         span = self.high - self.low
         low = self.low + round(first * span) if first > 0.0 else self.low
         high = self.low + round(last * span) if last < 1.0 else self.high
-        how: dict[str, Any] = {"memory": self.memory, "backend": self.backend}
-        found = PackedLog(self.folder, self.manifest, self.kind, low, high, **how)
+        found = self.replaced(low=low, high=high)
         if not len(found):
             raise InputError(f"no unit lies between {first:g} and {last:g} of the log. Take a larger part of it.")
         return found
@@ -173,12 +186,14 @@ class PackedLog:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
             ) from error
-        if self._is_whole(note):
-            return log
-        return log.take(self._inside(table.column("unit").to_numpy()))
+        if not self._is_whole(note):
+            log = log.take(self._inside(table.column("unit").to_numpy()))
+        return log if self.view is None else self.view(log)
 
     def column(self, note: ShardNote, name: str) -> Any:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""
+        if self.view is not None and name != "unit":
+            return getattr(self.read(note), name)
         if self._is_whole(note):
             return read_shard(self.folder, note, [name]).column(name).to_numpy()
         table = read_shard(self.folder, note, sorted({"unit", name}))
@@ -191,6 +206,11 @@ class PackedLog:
     def to_log(self) -> BanditLog:
         """Return all rows in memory."""
         return BanditLog.concat(list(self.logs()))
+
+    def sample(self, most_bytes: float, most_rows: int | None = None) -> BanditLog:
+        """Return units drawn at random, by their hashes, that take at most so much memory; all of them if they fit."""
+        share = min(most_bytes / self.nbytes, 1.0 if most_rows is None else most_rows / len(self), 1.0)
+        return (self if share == 1.0 else self.part(0.0, share)).to_log()
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""
@@ -265,7 +285,7 @@ def _opened(place: str) -> PackedLog:
     return open_log(place)
 
 
-def _reopened(place: str, low: int, high: int) -> PackedLog:
+def _reopened(place: str, low: int, high: int, view: View | None) -> PackedLog:
     """Open a log once per process, however many tasks ask for it."""
-    whole = _opened(place)
-    return PackedLog(whole.folder, whole.manifest, whole.kind, low, high)
+    part = _opened(place).replaced(low=low, high=high)
+    return part if view is None else part.seen_as(view)

@@ -22,6 +22,7 @@ from poem.policies.reading import (
     shortened,
     with_action_id,
     with_columns,
+    with_packed,
 )
 from poem.policies.record import Record, TraceRecord
 
@@ -61,5 +62,6 @@ __all__ = [
     "with_action_id",
     "with_columns",
     "with_floor",
+    "with_packed",
     "without_floor",
 ]

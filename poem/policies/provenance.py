@@ -3,6 +3,7 @@
 import numpy as np
 
 from poem.data import BanditLog
+from poem.packed import PackedLog
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 
@@ -14,13 +15,13 @@ def without_floor(policy: Policy | FlooredPolicy) -> Policy:
     return policy if isinstance(policy, Policy) else policy.policy
 
 
-def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | str) -> bool | None:
+def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | str) -> bool | None:
     """Tell whether a policy was trained on this very log; its estimates there are too good.
 
     Parameters
     ----------
     policy : Policy, with or without a floor
-    log : BanditLog or str
+    log : BanditLog, PackedLog or str
         The log, or its fingerprint.
 
     Returns

@@ -10,6 +10,7 @@ from poem.compute import Matrix, as_matrix, is_sparse
 from poem.data import BanditLog, Catalogue
 from poem.data.features import Encoding, Features, Numeric
 from poem.errors import InputError, MismatchError
+from poem.packed import PackedLog
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 from poem.policies.provenance import without_floor
@@ -245,3 +246,9 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> P
     roles = replace(raw.roles, candidates=None) if log is not None and log.available is None else raw.roles
     columns = asdict(roles) | ({} if raw.actions.id == "id" else {"action_id": raw.actions.id})
     return replace(policy, record=replace(policy.record, columns=columns, log=known))
+
+
+def with_packed(policy: Policy, log: PackedLog) -> Policy:
+    """Return a policy that remembers the packed log that it comes from, and the columns which that was packed from."""
+    columns = policy.record.columns if log.manifest.columns is None else log.manifest.columns
+    return replace(policy, record=replace(policy.record, columns=columns, log=log.fingerprint()))

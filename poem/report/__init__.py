@@ -5,6 +5,7 @@ from pathlib import Path
 
 from poem.data import BanditLog
 from poem.files import write_whole
+from poem.packed import PackedLog
 from poem.report.content import Content, describe
 from poem.report.page import page_of
 from poem.report.sums import AnyPolicy
@@ -14,7 +15,7 @@ __all__ = ["Content", "describe", "report_html", "write_report"]
 
 def report_html(
     policy: AnyPolicy,
-    log: BanditLog,
+    log: BanditLog | PackedLog,
     *,
     other: AnyPolicy | None = None,
     level: float = 0.95,
@@ -28,7 +29,7 @@ def report_html(
 
 def write_report(
     policy: AnyPolicy,
-    log: BanditLog,
+    log: BanditLog | PackedLog,
     path: str | os.PathLike[str],
     *,
     other: AnyPolicy | None = None,
@@ -45,8 +46,9 @@ def write_report(
     Parameters
     ----------
     policy : Policy, with or without a floor
-    log : BanditLog
-        One that the policy was not trained on; if it was, the page says so.
+    log : BanditLog or PackedLog
+        One that the policy was not trained on; if it was, the page says so. Of a packed log that does not fit into its
+        memory, the page shows a random sample of units.
     path : path
         The file, which is written whole or not at all.
     other : Policy, optional

@@ -12,6 +12,7 @@ from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
+from poem.packed import PackedLog
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
 from poem.report.certified import Certified, certified_line
 from poem.report.changes import Changes, find_changes
@@ -24,6 +25,9 @@ BINS_PER_DECADE = 4
 LEAST_WEIGHT, MOST_WEIGHT = 1e-4, 1e6  # weights beyond are counted in the outermost bins
 DECILES = 10
 FOLDS = 2
+
+SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that a page shows
+MOST_ROWS = 1_000_000  # of them
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,10 @@ class Decile:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the report was made of."""
+    """What the report was made of: ``rows`` of a log that has ``rows_in_all``."""
 
     rows: int
+    rows_in_all: int
     units: int
     contexts: int
     features: int
@@ -120,7 +125,7 @@ class Content:
 
 def describe(
     policy: AnyPolicy,
-    log: BanditLog,
+    source: BanditLog | PackedLog,
     *,
     other: AnyPolicy | None = None,
     level: float = 0.95,
@@ -129,7 +134,8 @@ def describe(
     seed: int = 0,
 ) -> Content:
     """Find out all that a report says."""
-    _check(policy, log, other)
+    _check(policy, source, other)
+    log = source.sample(source.memory * SAMPLE, MOST_ROWS) if isinstance(source, PackedLog) else source
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
     bounds = loss_range("auto", log)
@@ -144,7 +150,7 @@ def describe(
     ratio = np.exp(np.minimum(judged.log_prob - log.log_propensity, LARGEST_LOG_RATIO))
     line = evaluation["new", headline]
     decimals = _decimals(evaluation, line)
-    fingerprint, record = log.fingerprint(), without_floor(policy).record
+    fingerprint, record = source.fingerprint(), without_floor(policy).record
     seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
     case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
     with OneBlasThread():
@@ -171,7 +177,7 @@ def describe(
         certified=certified_line(record),
         explanation=record.explanation,
         candidates=record.candidates,
-        facts=_facts(policy, log, evaluation, seed, seen, fingerprint),
+        facts=_facts(policy, log, len(source), evaluation, seed, seen, fingerprint),
     )
 
 
@@ -179,7 +185,7 @@ def _check(policy: Any, log: Any, other: Any) -> None:
     kinds = Policy | FlooredPolicy
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
-    if not isinstance(policy, kinds) or not isinstance(log, BanditLog):
+    if not isinstance(policy, kinds) or not isinstance(log, BanditLog | PackedLog):
         raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a Policy or a FlooredPolicy; found {type(other).__name__}.")
@@ -196,9 +202,12 @@ def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
     return "unknown" if seen is None else "same" if seen else "different"
 
 
-def _facts(policy: AnyPolicy, log: BanditLog, evaluation: Evaluation, seed: int, seen: Seen, fingerprint: str) -> Facts:
+def _facts(
+    policy: AnyPolicy, log: BanditLog, in_all: int, evaluation: Evaluation, seed: int, seen: Seen, fingerprint: str
+) -> Facts:
     return Facts(
         rows=len(log),
+        rows_in_all=in_all,
         units=evaluation.logged.units,
         contexts=log.n_contexts,
         features=log.n_features,

@@ -1,0 +1,60 @@
+"""poem pack: a log of any size → a folder of shards."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from poem.commands.arguments import add_command, add_common, show
+from poem.commands.reading import add_columns, encoding_asked, named_columns
+
+
+def add(commands: Any) -> None:
+    """Add the command."""
+    parser = add_command(
+        commands,
+        "pack",
+        "LOG … -o DIR",
+        "a log larger than memory → shards",
+        "Pack a log of any size and format into a folder of shards, in bounded memory: checked, with encoded features. "
+        "train, evaluate, inspect and report take the folder in place of a log.",
+        "poem pack logs/*.csv.gz -o packed",
+        {0: "packed"},
+    )
+    parser.add_argument("logs", type=Path, nargs="+", metavar="LOG", help="files of one format, or folders of them")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="a new or empty folder")
+    add_common(parser)
+    add_columns(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Pack the log, and print what it is."""
+    from dataclasses import replace
+
+    from poem.packed import pack_log
+
+    columns = named_columns(options)
+    if options.propensity == "estimate":
+        columns = replace(columns, propensity="missing")
+    log = pack_log(
+        options.logs,
+        options.out,
+        columns=columns,
+        structure=options.structure,
+        features=encoding_asked(options),
+        format=options.format,
+        side=options.side,
+        delimiter=options.delimiter,
+        n_jobs=options.jobs,
+        progress=not options.quiet,
+    )
+    content = {
+        "log": str(options.out),
+        "rows": len(log),
+        "units": log.n_units,
+        "shards": len(log.shards),
+        "outputs": len(log.labels),
+        "features": log.n_features,
+    }
+    show(options, repr(log), content)
+    return 0
