@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
+from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import RowGradient, SomeContexts, SummedGradient, Threads
@@ -190,6 +191,10 @@ class Risk:
     def centre_for_batches(self) -> FloatArray | None:
         """Where l2 pulls to, in the form that batches work on."""
         return None if self.centre is None else self.for_batches(self.centre)
+
+    def epoch(self, rng: Generator, size: int) -> Iterator["Batch"]:
+        """Yield all rows in a random order, in batches of a size."""
+        return self.batches(rng.permutation(self.n_rows), size)
 
     def batches(self, order: IntArray, size: int) -> Iterator["Batch"]:
         """Yield all rows in some order, in batches of a size; with threads, the next ones are prepared meanwhile."""
