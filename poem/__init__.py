@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from poem.version import VERSION
 
 if TYPE_CHECKING:
+    from poem.backends import Dask, Threads
     from poem.certificates import Certificate
     from poem.data import BanditLog, Catalogue
     from poem.data.features import Encoding, Features
@@ -71,6 +72,7 @@ __all__ = [
     "Catalogue",
     "Certificate",
     "Columns",
+    "Dask",
     "Dataset",
     "DirectMethod",
     "DoublyRobust",
@@ -97,6 +99,7 @@ __all__ = [
     "ShrinkageDR",
     "Subset",
     "SwitchDR",
+    "Threads",
     "balanced",
     "certify",
     "constant_policy",
@@ -124,6 +127,7 @@ __all__ = [
 
 # Each name is imported when it is first asked for: `poem --help` needs none of them.
 _MODULES = {
+    "backends": ("Dask", "Threads"),
     "certificates": ("Certificate",),
     "data": ("BanditLog", "Catalogue"),
     "data.features": ("Encoding", "Features"),

@@ -16,6 +16,7 @@
     ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
     ├── CheckpointError                  a checkpoint folder that belongs to another fit
     ├── BusyError                        a checkpoint or results folder that another process is using
+    ├── BackendError                     a cluster whose scheduler or workers were lost
     └── DegenerateError                  every candidate policy avoids the logged outputs
 
     PoemWarning (UserWarning)
@@ -79,6 +80,10 @@ class CheckpointError(PoemError):
 
 class BusyError(PoemError):
     """A checkpoint or results folder that another process is using."""
+
+
+class BackendError(PoemError):
+    """A cluster whose scheduler or workers were lost while they worked."""
 
 
 class DegenerateError(PoemError):
