@@ -65,7 +65,7 @@ def test_where_units_alternate_their_order_is_no_condition(times):
 def test_a_checkpoint_belongs_to_its_times(tmp_path):
     log = easy_log()
     poem.fit(log, learners=FEW, loss_bounds=BOUNDS, checkpoint=tmp_path / "kept")
-    turned = log._with(time=-np.arange(float(len(log))))
+    turned = log.replaced(time=-np.arange(float(len(log))))
     assert turned.fingerprint() != log.fingerprint()
     with pytest.raises(CheckpointError, match="another log"):
         poem.fit(turned, learners=FEW, loss_bounds=BOUNDS, checkpoint=tmp_path / "kept")
@@ -73,7 +73,7 @@ def test_a_checkpoint_belongs_to_its_times(tmp_path):
 
 def test_an_imitation_from_a_checkpoint_is_not_the_policy_that_failed(tmp_path):
     rng = np.random.default_rng(5)
-    noise = easy_log()._with(loss=rng.random(200))
+    noise = easy_log().replaced(loss=rng.random(200))
     asked = {"learners": FEW, "loss_bounds": (0, 1), "selection": poem.Selection(imitate=True)}
     plain, kept = poem.fit(noise, **asked), poem.fit(noise, **asked, checkpoint=tmp_path / "kept")
     assert plain.origin == kept.origin == "imitation"

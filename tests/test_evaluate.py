@@ -97,7 +97,7 @@ def test_classes_may_be_numbers():
 
 
 def test_a_sparse_tree_classifier_can_be_judged(log):
-    sparse = log._with(X=poem.BanditLog(sp.csr_array(log.X), log.y, loss=log.loss, propensity="missing").X)
+    sparse = log.replaced(X=poem.BanditLog(sp.csr_array(log.X), log.y, loss=log.loss, propensity="missing").X)
     model = DecisionTreeClassifier(max_depth=2).fit(log.X, np.array(LABELS)[log.y])
     same(poem.evaluate(model, sparse, WITHOUT_MODEL), poem.evaluate(model, log, WITHOUT_MODEL), WITHOUT_MODEL)
 
@@ -263,7 +263,7 @@ def test_estimate_agrees_with_evaluate(replayed):
 
 def test_losses_may_be_shifted_and_scaled(log):
     found = poem.evaluate(POLICY, log)
-    other = poem.evaluate(POLICY, log._with(loss=100.0 * log.loss - 40.0))
+    other = poem.evaluate(POLICY, log.replaced(loss=100.0 * log.loss - 40.0))
     for name in ALL:
         assert other["policy", name].value == pytest.approx(100.0 * found["policy", name].value - 40.0, rel=1e-4)
         assert other["policy", name].stderr == pytest.approx(100.0 * found["policy", name].stderr, rel=1e-3)
@@ -334,7 +334,7 @@ def test_probability_on_classes_never_logged_is_named():
 
 
 def test_wrong_propensities_are_noticed(log):
-    wrong = log._with(log_propensity=np.full(len(log), np.log(0.5)))
+    wrong = log.replaced(log_propensity=np.full(len(log), np.log(0.5)))
     found = poem.evaluate(LOGGER, wrong).diagnostics["policy"]
     assert found["mean weight"].verdict == "don't"
     assert any("wrong propensities or support" in why for why in found.reasons)

@@ -128,7 +128,7 @@ def test_copies_of_a_row_in_one_group_are_no_new_evidence():
 
 @pytest.fixture(scope="module")
 def one_group(log):
-    return log._with(group=np.zeros(len(log), dtype=int))
+    return log.replaced(group=np.zeros(len(log), dtype=int))
 
 
 @pytest.mark.parametrize("interval", ["t", "normal", "bootstrap", "bernstein"])

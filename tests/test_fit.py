@@ -138,7 +138,7 @@ def test_without_an_intercept_there_is_no_row_for_it(label_log):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("kind", ["labels", "classes, CSR"])
 def test_the_number_of_jobs_changes_nothing(label_log, class_log, kind, optimizer, estimator):
-    log = label_log if kind == "labels" else class_log._with(X=sparse_contexts(class_log))
+    log = label_log if kind == "labels" else class_log.replaced(X=sparse_contexts(class_log))
     options = {
         "optimizer": OPTIMIZERS[optimizer],
         "estimator": ESTIMATORS[estimator],
@@ -161,7 +161,7 @@ def sparse_contexts(log):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_one_candidate_on_many_threads_is_the_same(class_log, monkeypatch, optimizer, kind):
     monkeypatch.setattr("poem.compute.cutting.PIECE_WORK", 100)  # so that a small log is cut into pieces
-    log = class_log if kind == "dense" else class_log._with(X=sparse_contexts(class_log))
+    log = class_log if kind == "dense" else class_log.replaced(X=sparse_contexts(class_log))
     options = {"optimizer": OPTIMIZERS[optimizer], "lam": 0.1, "selection": poem.Selection(guard=False)}
     one, two, three = (poem.fit(log, n_jobs=jobs, **options) for jobs in (1, 2, 3))
     assert weights_of(one) == weights_of(two) == weights_of(three)
@@ -213,7 +213,7 @@ def test_a_validation_log_of_its_own_is_used_whole(label_log):
 
 
 def test_groups_are_held_out_whole(label_log):
-    grouped = label_log._with(group=label_log.context // 12)
+    grouped = label_log.replaced(group=label_log.context // 12)
     found = poem.fit(grouped, lam=0.1, selection=poem.Selection(guard=False), **QUICK)
     assert (found.n_train, found.n_validation) == (384, 96)
 
@@ -439,8 +439,8 @@ def test_no_temporary_files_stay_in_the_folder(label_log, counted, tmp_path):
 
 
 OTHERS = {
-    "loss": lambda log: (log._with(loss=log.loss[::-1].copy()), {}),
-    "group": lambda log: (log._with(group=log.context), {}),
+    "loss": lambda log: (log.replaced(loss=log.loss[::-1].copy()), {}),
+    "group": lambda log: (log.replaced(group=log.context), {}),
     "lam": lambda log: (log, {"lam": [0.1, 0.3]}),
     "seed": lambda log: (log, {"seed": 1}),
     "validation": lambda log: (log, {"selection": poem.Selection(guard=False, validation=0.5)}),
@@ -451,8 +451,8 @@ OTHERS = {
     "intercept": lambda log: (log, {"fit_intercept": False}),
     "bounds": lambda log: (log, {"loss_bounds": (0, 5)}),
     "start": lambda log: (log, {"start": np.ones((13, 4))}),
-    "label names": lambda log: (log._with(labels=("a", "b", "c", "d")), {}),
-    "feature names": lambda log: (log._with(feature_names=tuple("abcdefghijkl")), {}),
+    "label names": lambda log: (log.replaced(labels=("a", "b", "c", "d")), {}),
+    "feature names": lambda log: (log.replaced(feature_names=tuple("abcdefghijkl")), {}),
 }
 
 

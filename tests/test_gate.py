@@ -68,7 +68,7 @@ def test_a_margin_asks_for_more():
 def test_the_scale_of_the_loss_does_not_matter():
     log = stream(2000, 2, 0.3)
     once = gate_after(log)
-    other = gate_after(log._with(loss=50.0 * log.loss + 7.0), loss_bounds=(-7.0, 43.0))
+    other = gate_after(log.replaced(loss=50.0 * log.loss + 7.0), loss_bounds=(-7.0, 43.0))
     assert other.decided_at == once.decided_at
     for name in ("gain", "lower", "upper"):
         assert getattr(other, name) == pytest.approx(50.0 * getattr(once, name), rel=1e-6)
@@ -191,7 +191,7 @@ def test_a_refused_chunk_changes_nothing():
     good = stream(500, 10, 0.2, time=np.arange(500.0))
     gate = gate_after(good)
     before = gate.look()
-    bad = good._with(loss=np.where(np.arange(500) == 17, 2.5, good.loss), time=good.time + 500.0)
+    bad = good.replaced(loss=np.where(np.arange(500) == 17, 2.5, good.loss), time=good.time + 500.0)
     with pytest.raises(InputError, match=r"within loss_bounds \(0, 1\); row 517 has -2.5. Nothing was added"):
         gate.update(bad)
     with pytest.raises(InputError, match=r"rows must come in time order; row 500 is earlier .* Sort the log by time"):

@@ -148,7 +148,7 @@ def test_an_adaptive_logger_is_said_and_so_are_missing_times():
     assert "no times" not in timed.advice
     untimed = inspect(poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity))
     assert "Rows have no times" in untimed.of("adaptive logger").advice
-    assert not adapts(log.take(np.random.default_rng(0).permutation(1000))._with(time=None)).follows_rewards
+    assert not adapts(log.take(np.random.default_rng(0).permutation(1000)).replaced(time=None)).follows_rewards
 
 
 def test_times_count_and_not_the_order_of_the_rows():

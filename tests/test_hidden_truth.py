@@ -48,7 +48,7 @@ def with_constant(X):
 @every_form
 def test_the_gradient_equals_finite_differences(form):
     log, _ = truth_log(form, contexts=20)
-    log = log._with(loss=np.random.default_rng(2).random(len(log)))  # shares, not only mistakes
+    log = log.replaced(loss=np.random.default_rng(2).random(len(log)))  # shares, not only mistakes
     problem = HiddenTruth(log, UNIT, Threads(2))
     problem.ridge = 0.3
     w = np.random.default_rng(1).normal(size=problem.shape)
@@ -184,7 +184,7 @@ def test_it_is_not_where_classes_have_losses_of_their_own():
     rng = np.random.default_rng(5)
     X = with_constant(log.X)[log.context]
     of_their_own = np.sum(X * rng.normal(size=(6, CLASSES)).T[log.y], axis=1) + 0.1 * rng.normal(size=len(log))
-    training = trained(log._with(loss=of_their_own))
+    training = trained(log.replaced(loss=of_their_own))
     assert training.strengths.truth is None
     assert not training.model.truth
 

@@ -71,7 +71,7 @@ def test_the_imitation_of_labels_is_one_logistic_regression_each():
 @every_kind
 def test_neither_losses_nor_propensities_play_a_part(kind):
     log = logged_by(a_logger(kind), 300, 100)
-    other = log._with(loss=-5.0 * log.loss, log_propensity=np.full(300, -1.0))
+    other = log.replaced(loss=-5.0 * log.loss, log_propensity=np.full(300, -1.0))
     np.testing.assert_allclose(imitated(other).weights, imitated(log).weights, atol=1e-3)
 
 

@@ -409,11 +409,11 @@ def test_rows_that_certify_do_not_enter_into_the_policy(learners, validation):
     last = np.arange(200) >= 200 - rows
     random = np.random.default_rng(0).random(200)
     for loss in (1.1 - log.loss, random, np.zeros(200), np.full(200, 1.1)):
-        changed = poem.fit(log._with(loss=np.where(last, loss, log.loss)), **options)
+        changed = poem.fit(log.replaced(loss=np.where(last, loss, log.loss)), **options)
         assert changed.certificate.policy.weights.tobytes() == found.policy.weights.tobytes()
         assert changed.certificate.gain_at_least != found.certificate.gain_at_least
         assert changed.table.to_dicts()[0]["validation"] == found.table.to_dicts()[0]["validation"]
-    assert not poem.fit(log._with(loss=np.where(last, 1.1 - log.loss, log.loss)), **options).certified
+    assert not poem.fit(log.replaced(loss=np.where(last, 1.1 - log.loss, log.loss)), **options).certified
 
 
 def test_other_rows_that_certify_make_the_same_policy():
@@ -445,7 +445,9 @@ def test_no_policy_cannot_be_used(use):
 
 def test_with_times_the_latest_units_certify():
     log, hour = easy_log(), np.random.default_rng(0).permutation(200).astype(float)
-    found = poem.fit(log._with(time=hour), learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS)
+    found = poem.fit(
+        log.replaced(time=hour), learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS
+    )
     assert found.certificate.logged == pytest.approx(log.loss[hour >= 150].mean(), rel=1e-12)
     assert found.logged.value == pytest.approx(log.loss[hour < 150].mean(), rel=1e-12)
     assert WORDS["time"].format(units="rows") in found.certificate.conditions[-1]
@@ -463,7 +465,10 @@ def test_rows_sorted_by_a_feature_are_drawn_at_random():
     assert WORDS["random"].format(units="rows") in found.certificate.conditions[-1]
     assert found.certificate.logged != pytest.approx(along.loss[150:].mean(), rel=1e-6)
     timed = poem.fit(
-        along._with(time=np.arange(200.0)), learners=FEW, selection=poem.Selection(validation=0.25), loss_bounds=BOUNDS
+        along.replaced(time=np.arange(200.0)),
+        learners=FEW,
+        selection=poem.Selection(validation=0.25),
+        loss_bounds=BOUNDS,
     )
     assert timed.certificate.logged == pytest.approx(along.loss[150:].mean(), rel=1e-12)
 
@@ -484,7 +489,7 @@ def test_heavy_tails_without_bounds_are_objected_to_and_a_cap_is_named():
     cap = float(objection.rsplit(" ", 1)[1])
     assert 1.0 < cap < log.loss.max()
     assert not found.certified
-    capped = log._with(loss=np.minimum(log.loss, cap))
+    capped = log.replaced(loss=np.minimum(log.loss, cap))
     assert poem.certify(good_policy(), capped, loss_bounds=(0, cap)).objections == ()
     assert poem.certify(good_policy(), log, loss_bounds=(0, 1e6)).objections == ()
 
@@ -492,7 +497,7 @@ def test_heavy_tails_without_bounds_are_objected_to_and_a_cap_is_named():
 @pytest.mark.parametrize("loss_bounds", ["auto", BOUNDS])
 def test_propensities_that_cannot_be_right_are_objected_to(loss_bounds):
     log = easy_log(contexts=600)
-    wrong = log._with(log_propensity=log.log_propensity - np.log(2.0))
+    wrong = log.replaced(log_propensity=log.log_propensity - np.log(2.0))
     right, found = (poem.certify(good_policy(), one, loss_bounds=loss_bounds) for one in (log, wrong))
     assert (right.certified, right.objections) == (True, ())
     assert found.gain_at_least > 0.0

@@ -318,7 +318,7 @@ def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):
     assert len(make_risk(part, estimator).layout.shards[0].pieces[0].starts) - 1 < part.n_contexts
     seen = np.unique(part.context)
     offers = None if part.available is None else part.available.of(seen)
-    alone = part._with(X=part.X[seen], context=frozen(part.units()), available=offers)
+    alone = part.replaced(X=part.X[seen], context=frozen(part.units()), available=offers)
     w = random_weights(make_risk(part, estimator))
     value, gradient = make_risk(part, estimator)(w)
     again, slopes = make_risk(alone, estimator)(w)

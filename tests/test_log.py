@@ -292,7 +292,7 @@ def test_split_by_unit_never_cuts_a_group_or_else_a_context(rows, make_log):
     rest, held = contexts.split(0.25, 0, by="unit")
     assert set(rest.context).isdisjoint(held.context)
     assert len(held) == 10
-    rest, held = contexts._with(group=rows.group).split(0.3, 0, by="unit")
+    rest, held = contexts.replaced(group=rows.group).split(0.3, 0, by="unit")
     assert set(rest.group).isdisjoint(held.group)
     assert len(held) == 12
 

@@ -86,7 +86,7 @@ def linear_loss(x, codes):
 def changed_losses(log, rows, change):
     loss = log.loss.copy()
     loss[rows] += change
-    return log._with(loss=loss)
+    return log.replaced(loss=loss)
 
 
 # ---- ridge regression -----------------------------------------------------------------------------
@@ -148,10 +148,10 @@ def test_few_units_are_held_out_in_turn_and_of_many_a_fifth():
         assert not set(few.context[part]) & set(few.context[~part])
     rows = 30_000
     many = poem.BanditLog(np.ones((rows, 1)), np.arange(rows) % 2, loss=np.zeros(rows), propensity=np.full(rows, 0.5))
-    (held,) = held_out(many._with(group=np.arange(rows)), 0)
+    (held,) = held_out(many.replaced(group=np.arange(rows)), 0)
     assert held.mean() == pytest.approx(0.2, abs=0.02)
     one = poem.BanditLog(np.ones((20, 1)), np.arange(20) % 2, loss=np.zeros(20), propensity=np.full(20, 0.5))
-    assert held_out(one._with(group=np.zeros(20, dtype=int)), 0) == []
+    assert held_out(one.replaced(group=np.zeros(20, dtype=int)), 0) == []
 
 
 def test_of_very_many_units_a_sample_is_enough():
@@ -167,14 +167,14 @@ def test_of_very_many_units_a_sample_is_enough():
     some = some_units(log, 0)
     assert len(np.unique(some.group)) == MANY_UNITS == len(some)
     assert 0.49 < some.y.mean() < 0.51
-    pairs = log._with(group=np.arange(rows) // 2)
+    pairs = log.replaced(group=np.arange(rows) // 2)
     assert some_units(pairs, 0) is pairs  # 60,000 units
 
 
 @every_kind
 def test_the_strength_is_the_best_of_cross_validation(kind):
     log = a_log(kind, contexts=100, rows=200, d=20)
-    log = log._with(loss=log.loss + 0.3 * log.y.reshape(len(log), -1)[:, 0])
+    log = log.replaced(loss=log.loss + 0.3 * log.y.reshape(len(log), -1)[:, 0])
     parts = held_out(log, 0)
     features = features_of(dense_of(log)[log.context], log.y)
     scale = np.mean((dense_of(log) ** 2).sum(axis=1)) + 1.0

@@ -328,7 +328,7 @@ def test_every_row_is_judged_once_by_a_policy_that_has_not_seen_it(found):
 def unit_logs():
     log = easy_log(contexts=60, replay=3)
     groups = np.random.default_rng(0).integers(0, 23, len(log))
-    return {"contexts": log, "groups": log._with(group=np.array([f"user {group}" for group in groups]))}
+    return {"contexts": log, "groups": log.replaced(group=np.array([f"user {group}" for group in groups]))}
 
 
 @pytest.mark.parametrize("by", ["contexts", "groups"])
@@ -368,7 +368,7 @@ def test_a_fit_trains_and_judges_on_these_splits(by, monkeypatch):
 def test_losses_of_held_out_rows_do_not_enter_into_the_policy_that_they_judge():
     log = easy_log()
     held = np.isin(log.loss, splits_of(log, 5, 0, by_unit=True)[0].held.loss)
-    changed = log._with(loss=np.where(held, 1.1 - log.loss, log.loss))
+    changed = log.replaced(loss=np.where(held, 1.1 - log.loss, log.loss))
     learner = Learner("IPS", lam=0.1, optimizer=SHORT)
     one, two = (poem.fit(part, learners=learner, loss_bounds=BOUNDS, certify=False) for part in (log, changed))
     assert one.table[0].policy.weights.tobytes() == two.table[0].policy.weights.tobytes()

@@ -227,7 +227,7 @@ def test_a_later_structure_raises_the_version_of_logs_and_others_do_not(log, tmp
 def test_the_fingerprint_of_a_plain_log_does_not_know_of_structures(log):
     plain = poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity)
     said = poem.BanditLog(log.X, log.y, loss=log.loss, log_propensity=log.log_propensity, structure=poem.MultiLabel(6))
-    assert plain.fingerprint() == said.fingerprint() != plain._with(structure=SPACE).fingerprint()
+    assert plain.fingerprint() == said.fingerprint() != plain.replaced(structure=SPACE).fingerprint()
 
 
 def test_sizes_are_whole_numbers(log, tmp_path):

@@ -44,7 +44,7 @@ def test_no_context_is_predicted_by_a_model_that_has_seen_it(kind):
     training = trained(log)
     assert training.model.truth == (kind == "classes")
     fold = folds_by_context(log, FOLDS, 0)[log.context]
-    other = log._with(loss=np.where(fold == 0, np.random.default_rng(1).permutation(log.loss), log.loss))
+    other = log.replaced(loss=np.where(fold == 0, np.random.default_rng(1).permutation(log.loss), log.loss))
     changed = trained(other, strengths=training.strengths, calibration=training.calibration)
     same = fold[training.layout.order] == 0
     before, after = training.losses.predicted, changed.losses.predicted

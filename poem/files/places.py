@@ -49,7 +49,7 @@ class Folder:
             if self._system is None:
                 return (Path(self._root) / name).stat().st_size
             return int(self._system.size(f"{self._root}/{name}"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
 

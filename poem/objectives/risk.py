@@ -231,9 +231,9 @@ class Risk:
 
     def epoch(self, rng: Generator, size: int, of: int | None = None) -> Iterator["Batch"]:
         """Yield all rows in a random order, in batches of a size; the problem may have more rows, ``of``."""
-        return self.batches(rng.permutation(self.n_rows), size, of or self.n_rows)
+        return self.batches(rng.permutation(self.n_rows), size, of)
 
-    def batches(self, order: IntArray, size: int, of: int) -> Iterator["Batch"]:
+    def batches(self, order: IntArray, size: int, of: int | None = None) -> Iterator["Batch"]:
         """Yield all rows in some order, in batches of a size; with threads, the next ones are prepared meanwhile."""
         layout = self.layout
         context, y = frozen(layout.context[order]), frozen(layout.y[order])
@@ -247,7 +247,7 @@ class Risk:
         found = chain.from_iterable(self.threads.ahead(prepared, range(0, len(order), height)))
         for first, (some, space) in zip(starts, found, strict=True):
             rows = slice(first, first + size)
-            yield Batch(self, of, some, space, y[rows], log_divisor[rows], loss[rows])
+            yield Batch(self, of or self.n_rows, some, space, y[rows], log_divisor[rows], loss[rows])
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,13 @@ class PackedLog:
     @property
     def nbytes(self) -> int:
         """About how much memory its rows would take."""
-        per_row = 8 * (4 + (self.kind.y.nbytes // 8 or 1))
+        notes = self.manifest.shards
+        rows, contexts, nonzeros = (
+            sum(getattr(one, name) for one in notes) for name in ("rows", "contexts", "nonzeros")
+        )
         each = 12 if hasattr(self.kind.X, "nnz") else 8
-        return int(sum(note.rows * per_row + note.contexts * 8 + note.nonzeros * each for note in self.shards))
+        total = rows * (24 + max(self.kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros
+        return total * len(self) // rows
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
@@ -159,8 +163,8 @@ class PackedLog:
     def __repr__(self) -> str:
         outputs = self.structure.describe()
         return (
-            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {len(self.shards):,} shards "
-            f"({self.folder.name}): {outputs}, {self.n_features:,} features"
+            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {len(self.shards):,} "
+            f"{'shard' if len(self.shards) == 1 else 'shards'} ({self.folder.name}): {outputs}, {self.n_features:,} features"
         )
 
     # ---- parts ----------------------------------------------------------------------------

@@ -71,6 +71,8 @@ def manifest_from(text: bytes, place: str) -> Manifest:
         if columns is not None:
             dict(columns)
         return Manifest(tuple(_shard(one) for one in content["shards"]), str(content["kind_sha256"]), columns)
+    except PackedError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise PackedError(f"{place} has a broken {NAME} ({error!r:.120}). Pack the log again.") from error
 

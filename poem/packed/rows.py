@@ -39,8 +39,26 @@ def table_of(log: BanditLog, unit: HashArray, order: IntArray, cuts: BoolArray |
             columns[name] = pa.array(getattr(log, name)[order])
     columns |= _contexts(log, context[first], first)
     if log.available is not None:
-        columns |= _offers(log.available.of(context[first]), log.available.row is not None, first)
+        columns |= _offers(log.available.of(context[first]), has_catalogue(log), first)
     return pa.table(columns)
+
+
+def has_catalogue(log: BanditLog) -> bool:
+    """Tell whether candidates share the features of a catalogue: they are then numbers of its rows."""
+    offers = log.available
+    if offers is None or offers.features is None or offers.row is None:
+        return False
+    return bool(offers.features.shape[0] <= len(log.labels))
+
+
+def kind_of_log(log: BanditLog) -> BanditLog:
+    """Return the first row of a log: what says which kind of log it is."""
+    one = log.take(np.arange(1)).on_contexts(log.context[:1], np.zeros(1, dtype=np.int64))
+    offers = one.available
+    if offers is None or offers.features is None or has_catalogue(log):
+        return one
+    own = offers.features if offers.row is None else offers.features[offers.row]
+    return one.replaced(available=Available(offers.starts, offers.action, own))
 
 
 def _outputs(y: AnyArray) -> Any:

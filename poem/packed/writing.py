@@ -22,7 +22,7 @@ from poem.files import Table, held_folder, write_whole
 from poem.packed.hashing import HashArray, context_hashes, unit_hashes
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import log_of_rows, table_of
+from poem.packed.rows import kind_of_log, log_of_rows, table_of
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -61,7 +61,7 @@ class PackWriter:
     def add(self, log: BanditLog) -> None:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
-            self._kind = log.take(np.arange(1)).on_contexts(log.context[:1], np.zeros(1, dtype=np.int64))
+            self._kind = kind_of_log(log)
         unit = unit_hashes(log)
         shard = np.searchsorted(self._cuts, unit, side="right")
         order = np.lexsort((log.context, shard))
