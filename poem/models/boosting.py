@@ -9,6 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -76,13 +77,14 @@ class Slopes(ABC):
     def missed(self, columns: FloatArray) -> float:
         """Return the sum of squared errors of the predicted losses, as shares of their range."""
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The logged losses as shares of their range."""
         return np.asarray((self.layout.loss - self.low) / self.span)
 
+    @cached_property
     def pieces(self) -> list[tuple[slice, Piece]]:
-        """Return the pieces of the layout, and which contexts they hold."""
+        """The pieces of the layout, and which contexts they hold."""
         return [(shard.places(piece), piece) for shard in self.layout.shards for piece in shard.pieces]
 
 
@@ -109,7 +111,7 @@ class TruthSlopes(Slopes):
             heavy = np.add.reduceat(np.maximum(np.abs(coef[piece.rows]), LEAST_SLOPE), piece.starts[:-1])
             curves[here] = np.maximum(chance * (1.0 - chance), LEAST_CURVE) * heavy[:, None]
 
-        self.threads.map(one, self.pieces())
+        self.threads.map(one, self.pieces)
         slopes[:, self._unknown] = 0.0
         return slopes, curves
 
@@ -120,7 +122,7 @@ class TruthSlopes(Slopes):
             here, piece = work
             return float(np.sum((target[piece.rows] - _wrong(piece, frozen(columns[here]))) ** 2))
 
-        return sum(self.threads.map(one, self.pieces()))
+        return sum(self.threads.map(one, self.pieces))
 
 
 def _wrong(piece: Piece, scores: FloatArray) -> FloatArray:
@@ -149,7 +151,7 @@ class SumSlopes(Slopes):
             active = piece.space.predicted(np.ones_like(columns[here]), piece.y, piece.starts)
             curves[here] = np.maximum(piece.space.spread_predicted(frozen(active), piece.y, piece.starts), LEAST_CURVE)
 
-        self.threads.map(one, self.pieces())
+        self.threads.map(one, self.pieces)
         return slopes, curves
 
     def missed(self, columns: FloatArray) -> float:
@@ -157,7 +159,7 @@ class SumSlopes(Slopes):
             here, piece = work
             return float(np.sum((self._errors(piece, columns[here]) / self.span) ** 2))
 
-        return sum(self.threads.map(one, self.pieces()))
+        return sum(self.threads.map(one, self.pieces))
 
     def _errors(self, piece: Piece, values: FloatArray) -> FloatArray:
         predicted = piece.space.predicted(frozen(values), piece.y, piece.starts) + self._offset
