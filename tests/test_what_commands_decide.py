@@ -56,7 +56,7 @@ def test_a_certified_fit_is_a_success_and_has_a_new_policy(learnt):
 
 
 def test_a_fit_without_a_certificate_is_a_success_only_if_none_was_asked_for(learnt):
-    noise = shop().assign(click=np.arange(190) % 2)
+    noise = shop(400).assign(click=np.arange(400) % 2)
     log = poem.read_log(noise, columns=ROLES)
     options = {"learners": "ips", "loss_bounds": (0, 1), "progress": False}
     nothing, imitation = (
