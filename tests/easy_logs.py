@@ -18,8 +18,11 @@ def a_policy(structure, seed=0, scale=0.5):
     return poem.Policy(structure, weights, True, tuple(range(structure.n_scores)))
 
 
-def logged_by(policy, loss, seed=0, contexts=200, replay=1, **more):
-    """A log of a policy on two normal features; ``loss`` is a function of (contexts, outputs, rng)."""
+def logged_by(policy, loss, seed=0, contexts=160, replay=1, **more):
+    """A log of a policy on two normal features; ``loss`` is a function of (contexts, outputs, rng).
+
+    By default, there are too few contexts for trees, which take most of the time of a fit.
+    """
     rng = np.random.default_rng([seed, 7])
     X, context = rng.normal(size=(contexts, 2)), np.tile(np.arange(contexts), replay)
     y = policy.sample(X[context], rng)
@@ -41,6 +44,7 @@ def easy(x, y, rng):
 
 
 def easy_log(seed=0, **options):
+    """From 200 contexts on, trees are learnt from it as well."""
     return logged_by(a_policy(poem.MultiClass(3)), easy, seed, **options)
 
 

@@ -36,23 +36,23 @@ LOGGER, POLICY, OTHER = a_policy(1), a_policy(2), a_policy(3)
 
 @pytest.fixture(scope="session")
 def log():
-    """600 rows, each of another context."""
-    return logged(LOGGER, np.random.default_rng(0).normal(size=(600, 3)))
+    """190 rows, each of another context; as in the others, there are too few contexts for trees."""
+    return logged(LOGGER, np.random.default_rng(0).normal(size=(190, 3)))
 
 
 @pytest.fixture(scope="session")
 def replayed():
-    """500 rows in 200 contexts, in any order."""
+    """500 rows in 190 contexts, in any order."""
     rng = np.random.default_rng(5)
-    return logged(LOGGER, rng.normal(size=(200, 3)), context=rng.integers(0, 200, 500))
+    return logged(LOGGER, rng.normal(size=(190, 3)), context=rng.integers(0, 190, 500))
 
 
 @pytest.fixture(scope="session")
 def label_rows():
-    """400 rows of three yes/no labels, and a policy for them."""
+    """190 rows of three yes/no labels, and a policy for them."""
     rng = np.random.default_rng(6)
     logger, policy = (poem.Policy(poem.MultiLabel(3), rng.normal(size=(4, 3)), True, ("a", "b", "c")) for _ in "ab")
-    return logged(logger, rng.normal(size=(400, 3))), policy
+    return logged(logger, rng.normal(size=(190, 3))), policy
 
 
 class Probabilities:

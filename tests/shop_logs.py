@@ -53,14 +53,14 @@ def write_table(table, path):
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory):
-    """A folder with logs of a shop, a policy, and labelled data."""
+    """A folder with logs of a shop, a policy, and labelled data; logs have too few rows for trees, which take long."""
     folder = tmp_path_factory.mktemp("shop")
-    log = write_table(shop_table(400, 0), folder / "log.csv")
-    later = write_table(shop_table(400, 1), folder / "later.csv")
-    noise = write_table(shop_table(300, 2, noise=True), folder / "noise.csv")
+    log = write_table(shop_table(190, 0), folder / "log.csv")
+    later = write_table(shop_table(190, 1), folder / "later.csv")
+    noise = write_table(shop_table(190, 2, noise=True), folder / "noise.csv")
     certain = write_table(shop_table(100, 3).assign(pscore=1.0), folder / "certain.csv")
     contexts = write_table(shop_table(50, 4)[["city", "age"]], folder / "contexts.csv")
-    table = shop_table(200, 5)
+    table = shop_table(190, 5)
     labelled = write_table(
         table[["city", "age"]].assign(kind=best_item(table["city"], table["age"])), folder / "labelled.csv"
     )

@@ -241,7 +241,7 @@ def test_a_made_log_is_logged_as_its_propensities_say(kind):
 def test_of_few_units_the_default_tries_all_candidates_in_five_folds(monkeypatch, capsys):
     monkeypatch.setattr(default_fit, "TESTED", 500)
     monkeypatch.setattr(
-        "sys.argv", ["default_fit", "--rows", "400", "--features", "3", "--classes", "3", "--seeds", "1"]
+        "sys.argv", ["default_fit", "--rows", "190", "--features", "3", "--classes", "3", "--seeds", "1"]
     )
     default_fit.main()
     lines = capsys.readouterr().out.splitlines()

@@ -73,7 +73,7 @@ def test_a_checkpoint_belongs_to_its_times(tmp_path):
 
 def test_an_imitation_from_a_checkpoint_is_not_the_policy_that_failed(tmp_path):
     rng = np.random.default_rng(5)
-    noise = easy_log().replaced(loss=rng.random(200))
+    noise = easy_log().replaced(loss=rng.random(160))
     asked = {"learners": FEW, "loss_bounds": (0, 1), "selection": poem.Selection(imitate=True)}
     plain, kept = poem.fit(noise, **asked), poem.fit(noise, **asked, checkpoint=tmp_path / "kept")
     assert plain.origin == kept.origin == "imitation"
@@ -89,7 +89,7 @@ def test_a_policy_is_not_certified_on_the_log_that_it_was_learnt_from():
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_copies_of_rows_certify_nothing(size):
-    log = easy_log()
+    log = easy_log(contexts=95)
     twice = np.tile(np.arange(len(log)), 2)
     copied = poem.BanditLog(
         size * log.X[log.context][twice], log.y[twice], loss=log.loss[twice], log_propensity=log.log_propensity[twice]
@@ -117,7 +117,7 @@ def test_rows_that_are_equal_by_chance_are_no_copies(contexts):
 
 
 def test_another_temperature_is_another_policy():
-    found = poem.fit(easy_log(contexts=600), learners=FEW, loss_bounds=BOUNDS)
+    found = poem.fit(easy_log(), learners=FEW, loss_bounds=BOUNDS)
     assert found.certified
     assert found.policy.record.certificate["certified"]
     assert found.policy.at_temperature(2.0).record.certificate is None

@@ -1,6 +1,8 @@
 """A fit returns what it has certified on rows that nothing has seen, the logging policy, or nothing."""
 
 import re
+from shutil import copytree
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,10 +26,25 @@ def rule_log():
     return world.sample(400, world.rng(400, 0)).log
 
 
+def rich_log():
+    """One from which much can be learnt, by trees as well."""
+    return easy_log(contexts=200)
+
+
 @pytest.fixture(scope="module")
 def found():
     """The portfolio on a log from which much can be learnt."""
-    return poem.fit(easy_log(), loss_bounds=BOUNDS)
+    return poem.fit(rich_log(), loss_bounds=BOUNDS)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The same with a checkpoint: the result, its folder, and the number of minimisations that it took."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        counts = counted(patch)
+        result = poem.fit(rich_log(), loss_bounds=BOUNDS, checkpoint=folder)
+    return SimpleNamespace(result=result, folder=folder, minimisations=counts["done"])
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +164,7 @@ def test_the_chosen_one_has_the_lowest_likely_bound_of_those_that_can_be_certifi
 def test_the_table_is_about_the_units_that_do_not_certify(found):
     assert (found.folds, found.n_train, found.n_validation, found.n_rows) == (5, 120, 150, 200)
     assert all(candidate.validation.n == candidate.validation.units == 150 for candidate in found.table)
-    assert found.logged.value == pytest.approx(easy_log().loss[:150].mean(), rel=1e-12)
+    assert found.logged.value == pytest.approx(rich_log().loss[:150].mean(), rel=1e-12)
     for candidate in found.table:
         assert candidate.gain.value == pytest.approx(candidate.validation.value - found.logged.value, abs=1e-12)
 
@@ -155,12 +172,12 @@ def test_the_table_is_about_the_units_that_do_not_certify(found):
 def test_the_certificate_is_about_the_last_units(found):
     certificate = found.certificate
     assert certificate.rows == certificate.units <= 100
-    assert certificate.logged == pytest.approx(easy_log().loss[-certificate.rows :].mean(), rel=1e-12)
+    assert certificate.logged == pytest.approx(rich_log().loss[-certificate.rows :].mean(), rel=1e-12)
     assert found.policy.record.n_train == 200 - certificate.rows
 
 
 def test_the_chosen_recipe_is_followed_on_all_rows_that_do_not_certify(found):
-    log = easy_log()
+    log = rich_log()
     learnt = log.take(np.arange(200 - found.certificate.rows))
     training = Training(learnt, poem.MultiClass(3), True, found.calibration)
     again = training.policy(found.chosen.recipe, np.random.default_rng(0), lambda *_: None, poem.Record(), Threads())
@@ -225,20 +242,20 @@ def test_what_is_not_certified_says_how_many_rows_it_would_take():
 
 def test_a_share_certifies_and_the_rest_is_learnt_from():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25))
-    assert (found.folds, found.n_train, found.n_validation) == (5, 120, 150)
-    assert (found.certificate.rows, found.policy.record.n_train) == (50, 150)
+    assert (found.folds, found.n_train, found.n_validation) == (5, 96, 120)
+    assert (found.certificate.rows, found.policy.record.n_train) == (40, 120)
 
 
 def test_any_number_of_folds_can_be_asked_for():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=4))
-    assert (found.folds, found.n_train, found.n_validation) == (4, 112, 150)
+    assert (found.folds, found.n_train, found.n_validation) == (4, 82, 110)
 
 
 def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
     fresh = easy_log(1, contexts=70)
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=fresh))
-    assert (found.folds, found.n_train, found.n_validation) == (5, 160, 200)
-    assert (found.certificate.rows, found.policy.record.n_train) == (70, 200)
+    assert (found.folds, found.n_train, found.n_validation) == (5, 128, 160)
+    assert (found.certificate.rows, found.policy.record.n_train) == (70, 160)
     assert found.certificate.logged == pytest.approx(fresh.loss.mean())
     assert "of the log that certifies" in found.certificate.conditions[-1]
 
@@ -246,7 +263,7 @@ def test_a_log_of_its_own_certifies_and_is_never_learnt_from():
 @pytest.mark.parametrize(
     "options", [{}, {"selection": poem.Selection(refit=True)}, {"selection": poem.Selection(imitate=True)}], ids=str
 )
-@pytest.mark.parametrize("log", [easy_log(), noise_log(), rule_log()], ids=["easy", "noise", "rule"])
+@pytest.mark.parametrize("log", [rich_log(), noise_log(), rule_log()], ids=["easy", "noise", "rule"])
 def test_progress_ends_where_it_said_it_would(log, options, capsys):
     poem.fit(log, progress=True, **options)
     done, total = re.findall(r"(\d+)/(\d+) in", capsys.readouterr().err)[-1]
@@ -254,9 +271,9 @@ def test_progress_ends_where_it_said_it_would(log, options, capsys):
 
 
 def test_groups_are_what_certifies():
-    log = easy_log().with_groups(np.arange(200) // 4)
+    log = easy_log().with_groups(np.arange(160) // 4)
     found = poem.fit(log, learners=FEW, selection=poem.Selection(validation=0.5))
-    assert (found.certificate.units, found.certificate.rows) == (25, 100)
+    assert (found.certificate.units, found.certificate.rows) == (20, 80)
     assert "groups are independent" in found.certificate.conditions[-1]
 
 
@@ -296,8 +313,8 @@ def test_the_number_of_jobs_changes_nothing(structure):
     assert one.explain() == two.explain()
 
 
-def test_a_seed_makes_a_fit_reproducible_and_another_one_deals_other_folds(found):
-    again, other = (poem.fit(easy_log(), loss_bounds=BOUNDS, seed=seed) for seed in (0, 1))
+def test_a_seed_makes_a_fit_reproducible_and_another_one_deals_other_folds(found, finished):
+    again, other = finished.result, poem.fit(rich_log(), loss_bounds=BOUNDS, seed=1)
     assert bits_of(again) == bits_of(found)
     assert rows_of(again) == rows_of(found)
     assert bits_of(other) != bits_of(found)
@@ -307,9 +324,8 @@ def test_a_seed_makes_a_fit_reproducible_and_another_one_deals_other_folds(found
 # ---- checkpoints ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def minimised(monkeypatch):
-    """Counts the minimisations of candidates, but not of what they share, and can end them as Ctrl-C does."""
+def counted(monkeypatch):
+    """Count the minimisations of candidates, but not of what they share; they can be ended as by Ctrl-C."""
     counts = {"done": 0, "stop_after": 10**9}
     plain = poem.LBFGS.minimize
 
@@ -326,40 +342,37 @@ def minimised(monkeypatch):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interrupted_portfolio_resumes(found, minimised, tmp_path, jobs):
+def test_an_interrupted_portfolio_resumes(found, finished, monkeypatch, tmp_path, jobs):
+    minimised = counted(monkeypatch)
     options = {"loss_bounds": BOUNDS, "n_jobs": jobs, "checkpoint": tmp_path}
     minimised["stop_after"] = 23
     with pytest.raises(KeyboardInterrupt):
-        poem.fit(easy_log(), **options)
+        poem.fit(rich_log(), **options)
     kept = len(list(tmp_path.glob("candidate-*.poem")))
     assert kept >= 20
     minimised.update(done=0, stop_after=10**9)
-    resumed = poem.fit(easy_log(), **options)
+    resumed = poem.fit(rich_log(), **options)
     assert bits_of(resumed) == bits_of(found)
     assert rows_of(resumed) == rows_of(found)
-    left = minimised["done"]
-    minimised["done"] = 0
-    poem.fit(easy_log(), loss_bounds=BOUNDS, n_jobs=jobs)
-    assert minimised["done"] - 23 <= left < minimised["done"] - 23 + jobs  # what a thread had under way is done again
+    left = finished.minimisations - 23
+    assert left <= minimised["done"] < left + jobs  # what a thread had under way is done again
 
 
-def test_a_portfolio_interrupted_before_its_certificate_resumes(found, tmp_path):
+def test_a_portfolio_interrupted_before_its_certificate_resumes(found, finished, tmp_path):
+    copytree(finished.folder, tmp_path, dirs_exist_ok=True)
     options = {"loss_bounds": BOUNDS, "checkpoint": tmp_path}
-    poem.fit(easy_log(), **options)
     last = tmp_path / f"candidate-{len(list(tmp_path.glob('candidate-*.poem'))) - 1}.poem"
     last.unlink()
-    assert bits_of(poem.fit(easy_log(), **options)) == bits_of(found)
+    assert bits_of(poem.fit(rich_log(), **options)) == bits_of(found)
     assert last.exists()
 
 
-def test_a_finished_portfolio_is_not_done_again(found, minimised, tmp_path):
-    options = {"loss_bounds": BOUNDS, "checkpoint": tmp_path}
-    first = poem.fit(easy_log(), **options)
-    names = {path.name for path in tmp_path.iterdir()}
+def test_a_finished_portfolio_is_not_done_again(found, finished, monkeypatch):
+    first, minimised = finished.result, counted(monkeypatch)
+    names = {path.name for path in finished.folder.iterdir()}
     # Candidates compete twice, first on half of the units; then one of them is learnt from all that do not certify it.
     assert names == {"fit.json", *(f"candidate-{number}.poem" for number in range(len(names) - 1))}
-    minimised["done"] = 0
-    second = poem.fit(easy_log(), **options)
+    second = poem.fit(rich_log(), loss_bounds=BOUNDS, checkpoint=finished.folder)
     assert minimised["done"] == 0
     assert bits_of(first) == bits_of(second) == bits_of(found)
     assert second.policy.record == first.policy.record
@@ -380,6 +393,14 @@ def test_what_is_learnt_last_is_kept_apart_from_what_was_certified(log, options,
     assert bits_of(plain) == bits_of(kept) == bits_of(again)
 
 
+@pytest.fixture(scope="module")
+def few_kept(tmp_path_factory):
+    """The folder of a finished fit."""
+    folder = tmp_path_factory.mktemp("few")
+    poem.fit(easy_log(), learners=FEW, checkpoint=folder)
+    return folder
+
+
 CHANGES = [
     {"learners": "direct"},
     {"selection": poem.Selection(validation=3)},
@@ -390,9 +411,8 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_a_folder_of_another_portfolio_is_refused(tmp_path, changes):
-    options = {"learners": FEW, "checkpoint": tmp_path}
-    poem.fit(easy_log(), **options)
+def test_a_folder_of_another_portfolio_is_refused(few_kept, changes):
+    options = {"learners": FEW, "checkpoint": few_kept}
     with pytest.raises(poem.PoemError, match="belongs to another log or to other settings"):
         poem.fit(easy_log(), **options | changes)
 

@@ -220,7 +220,7 @@ def test_what_cannot_be_used_is_2_and_says_why(shop, tags, tmp_path, capsys):
     train = ("train", shop.log, "-o", out, *FIT, *COLUMNS[:6], "--ignore", "when")
     no_age = write_table(shop_table(20, 0).drop(columns="age"), tmp_path / "no_age.csv")
     other_items = write_table(shop_table(20, 0).assign(item="water"), tmp_path / "other.csv")
-    no_pscore = write_table(shop_table(200, 0).drop(columns="pscore"), tmp_path / "no_pscore.csv")
+    no_pscore = write_table(shop_table(190, 0).drop(columns="pscore"), tmp_path / "no_pscore.csv")
     empty = tmp_path / "empty.csv"
     empty.write_text("city,age\n")
     cases = [
@@ -256,7 +256,7 @@ def test_what_cannot_be_used_is_2_and_says_why(shop, tags, tmp_path, capsys):
 
 
 def test_propensities_are_estimated_only_on_request_and_that_is_said(tmp_path, capsys):
-    log = write_table(shop_table(200, 0).drop(columns="pscore"), tmp_path / "log.csv")
+    log = write_table(shop_table(190, 0).drop(columns="pscore"), tmp_path / "log.csv")
     columns = ("--output", "item", "--reward", "click", "--propensity", "estimate", "--ignore", "user,when")
     assert call("train", log, "-o", tmp_path / "new.poem", *FIT, *columns) == 0
     out, err = capsys.readouterr()
@@ -435,7 +435,7 @@ def test_train_tells_what_it_certified(shop, tmp_path, capsys, more, origin):
     assert "rewards lie in [0, 1], as you said" in certificate["conditions"]
     n_train = poem.load_policy(out).record.n_train
     # Users who came back after the first row that certifies are learnt from up to then only.
-    assert n_train == 400 if more else 0 < n_train < 400 - certificate["rows"]
+    assert n_train == 190 if more else 0 < n_train < 190 - certificate["rows"]
 
 
 def test_what_made_the_log_is_kept(shop, tmp_path, capsys):

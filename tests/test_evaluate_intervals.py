@@ -90,7 +90,7 @@ def test_the_bootstrap_agrees_with_the_standard_error(log):
     by_t, by_bootstrap = poem.evaluate(POLICY, log), poem.evaluate(POLICY, log, interval="bootstrap")
     for name in ALL:
         one, other = by_t["policy", name], by_bootstrap["policy", name]
-        # A bias bound is in both; what is left are 600 rows and 1000 replicates.
+        # A bias bound is in both; what is left are 190 rows and 1000 replicates.
         assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.2)
 
 

@@ -80,17 +80,17 @@ def test_a_policy_that_never_chooses_what_was_logged_is_refused(log):
 
 @pytest.mark.parametrize("length", [0, 599, 601])
 def test_probabilities_must_be_as_many_as_rows(log, length):
-    with refuses(MismatchError, "one probability for each of the 600 rows", f"found shape ({length},)"):
+    with refuses(MismatchError, "one probability for each of the 190 rows", f"found shape ({length},)"):
         poem.evaluate(np.full(length, 0.5), log)
-    with refuses(MismatchError, f"has {length} rows; the log has 600 rows in 600 contexts"):
+    with refuses(MismatchError, f"has {length} rows; the log has 190 rows in 190 contexts"):
         poem.evaluate(np.full((length, 4), 0.25), log)
 
 
 def test_a_matrix_must_have_a_column_for_each_class(log, label_rows):
-    with refuses(MismatchError, "shape (600, 3)", "one column for each of its 4 labels"):
-        poem.evaluate(np.full((600, 3), 1 / 3), log)
-    with refuses(MismatchError, "shape (400, 3)", "class probabilities need a log of classes"):
-        poem.evaluate(np.full((400, 3), 1 / 3), label_rows[0])
+    with refuses(MismatchError, "shape (190, 3)", "one column for each of its 4 labels"):
+        poem.evaluate(np.full((190, 3), 1 / 3), log)
+    with refuses(MismatchError, "shape (190, 3)", "class probabilities need a log of classes"):
+        poem.evaluate(np.full((190, 3), 1 / 3), label_rows[0])
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_regressor_is_no_model_for_label_sets(label_rows):
 
 @pytest.mark.parametrize("folds", [1, 0, -2, 601, 2.0, "2"], ids=repr)
 def test_folds_are_from_2_to_the_number_of_units(log, folds):
-    with refuses(InputError, "folds must be from 2 to the number of independent units, 600", f"found {folds}"):
+    with refuses(InputError, "folds must be from 2 to the number of independent units, 190", f"found {folds}"):
         poem.evaluate(POLICY, log, resampling=poem.Resampling(folds=folds))
 
 

@@ -53,7 +53,7 @@ def acting(tmp_path_factory):
     folder = tmp_path_factory.mktemp("acting")
     files = {}
     for seed, name in enumerate(("log", "later", "contexts")):
-        table = make_table(400, seed)
+        table = make_table(190, seed)
         files[name] = folder / f"{name}\x1b[2J\nVerdict: fit.parquet"
         pq.write_table(table.select([COLUMN, "=city"]).slice(0, 50) if name == "contexts" else table, files[name])
     files["policy"] = folder / "policy\x1b[31m.poem"

@@ -95,7 +95,7 @@ def test_probabilities_and_weights_of_one_policy_are_judged_alike():
 
 @every_kind
 def test_policies_that_are_not_kept_change_no_answer(kind, monkeypatch):
-    log = a_log(kind, contexts=300)
+    log = a_log(kind)
     kept = poem.fit(log, learners=FEW)
     monkeypatch.setattr(contest, "KEPT_BYTES", 0)
     dropped = poem.fit(log, learners=FEW)
@@ -110,7 +110,7 @@ def test_policies_that_are_not_kept_change_no_answer(kind, monkeypatch):
 @every_kind
 def test_a_policy_that_was_not_kept_is_made_again(kind, monkeypatch):
     """Where the recipe goes wrong on more rows, the policy of the first fold is the answer."""
-    log = a_log(kind, contexts=300)
+    log = a_log(kind)
     options = {"learners": "ips", "certify": False}
     kept = poem.fit(log, **options)
     monkeypatch.setattr(contest, "KEPT_BYTES", 0)

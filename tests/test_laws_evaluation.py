@@ -451,7 +451,8 @@ def test_what_had_no_choice_is_charged_and_not_trusted(name):
         y = np.where(ruled, 0, rng.integers(0, 2, n))
         loss = (rng.random(n) < np.where(ruled, 0.2, 0.4)).astype(float)
         p = np.where(ruled, 1.0, 0.5)
-        log = poem.BanditLog(ruled[:, None].astype(float), y, loss=loss, propensity=p, labels=range(2), group=range(n))
+        where = {"context": ruled.astype(int), "group": range(n)}
+        log = poem.BanditLog(np.array([[0.0], [1.0]]), y, loss=loss, propensity=p, labels=range(2), **where)
         policy = np.tile([0.1, 0.9], (n, 1))
         found = poem.evaluate(policy, log, name, loss_bounds=(0, 1))
         truth = 0.8 * 0.4 + 0.2 * (0.1 * 0.2 + 0.9 * 1.0)

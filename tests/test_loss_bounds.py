@@ -26,7 +26,7 @@ def costs(x, y, rng):
 @pytest.fixture(scope="module")
 def logs():
     """The same rows twice: as rewards from 0 to 1, and as losses from −1 to 0."""
-    log = logged_by(a_policy(poem.MultiClass(3)), costs, contexts=400)
+    log = logged_by(a_policy(poem.MultiClass(3)), costs, contexts=190)
     known = {"log_propensity": log.log_propensity, "labels": log.labels}
     y = np.asarray(log.labels)[log.y]
     signs = {"reward": -1, "loss": 1}

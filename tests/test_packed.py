@@ -198,10 +198,10 @@ def test_a_shard_that_is_missing_cut_off_or_changed_is_refused(folder):
 def test_what_describes_the_shards_is_checked_too(folder, name):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[:-5])
-    with pytest.raises(PackedError, match="kind.parquet was changed|broken manifest.json"):
+    with pytest.raises(PackedError, match=r"kind\.parquet was changed|broken manifest\.json"):
         open_log(folder)
     (folder / name).unlink()
-    with pytest.raises(PackedError, match="missing|no packed log"):
+    with pytest.raises(PackedError, match=r"missing|no packed log"):
         open_log(folder)
 
 

@@ -330,8 +330,8 @@ def of_two(X, names, seed, *, loggers=LOGGERS):
 
 @pytest.fixture(scope="module")
 def two():
-    """A third of 600 rows by one logger, the rest by another."""
-    return of_two(np.random.default_rng(0).normal(size=(600, 3)), ["old", "new", "new"] * 200, 1)
+    """A third of 180 rows by one logger, the rest by another."""
+    return of_two(np.random.default_rng(0).normal(size=(180, 3)), ["old", "new", "new"] * 60, 1)
 
 
 def at_logged(policy, log):
@@ -422,8 +422,9 @@ def test_one_bad_logger_does_less_harm_with_balanced_weights():
     policy = poem.Policy(poem.MultiClass(3), np.vstack([np.zeros((3, 3)), [2.0, 0.0, 0.0]]), True, ("x", "y", "z"))
     loggers = {"good": good, "bad": bad}
     log = of_two(np.random.default_rng(0).normal(size=(3000, 3)), ["good", "bad"] * 1500, 2, loggers=loggers)
-    balanced, naive = poem.evaluate(policy, log, loggers=loggers), poem.evaluate(policy, log)
-    for name in ("IPS", "SNIPS"):
+    names = ("IPS", "SNIPS")
+    balanced, naive = poem.evaluate(policy, log, names, loggers=loggers), poem.evaluate(policy, log, names)
+    for name in names:
         assert balanced["policy", name].stderr < 0.5 * naive["policy", name].stderr
     assert (
         balanced.diagnostics["policy"]["effective units"].value > naive.diagnostics["policy"]["effective units"].value

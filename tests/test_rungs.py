@@ -16,17 +16,23 @@ from poem.learning.rungs import finalists, latest, rungs_of
 BOUNDS = (0.0, 1.1)
 
 
+def lower(patch):
+    """Make rungs for small logs: half of the 600 contexts are learnt from, and two rungs lead there."""
+    for name, value in {"FEW_UNITS": 100, "SIZES": (120, 1000), "FINALISTS": 3, "ENOUGH_HELD": 100}.items():
+        patch.setattr(rungs, name, value)
+    patch.setattr(ending, "MANY_UNITS", 0)  # once is enough
+
+
 @pytest.fixture
 def low(monkeypatch):
-    """Rungs for small logs: half of the 600 contexts are learnt from, and two rungs lead there."""
-    for name, value in {"FEW_UNITS": 100, "SIZES": (120, 1000), "FINALISTS": 3, "ENOUGH_HELD": 100}.items():
-        monkeypatch.setattr(rungs, name, value)
-    monkeypatch.setattr(ending, "MANY_UNITS", 0)  # once is enough
+    lower(monkeypatch)
 
 
-@pytest.fixture
-def found(low):
-    return poem.fit(easy_log(contexts=600), learners=BRIEF, loss_bounds=BOUNDS)
+@pytest.fixture(scope="module")
+def found():
+    with pytest.MonkeyPatch.context() as patch:
+        lower(patch)
+        return poem.fit(easy_log(contexts=600), learners=BRIEF, loss_bounds=BOUNDS)
 
 
 def judged_on(found):
@@ -144,7 +150,7 @@ def test_progress_ends_where_it_said_it_would(low, log, certify, capsys):
     assert done == total
 
 
-def test_a_fit_that_was_interrupted_resumes_on_any_rung(found, tmp_path):
+def test_a_fit_that_was_interrupted_resumes_on_any_rung(found, low, tmp_path):
     options = {"learners": BRIEF, "loss_bounds": BOUNDS, "checkpoint": tmp_path}
     poem.fit(easy_log(contexts=600), **options)
     paths = sorted(tmp_path.glob("candidate-*.poem"), key=lambda path: int(path.stem.split("-")[1]))

@@ -27,7 +27,7 @@ BOUNDS = (0, 1.1)
 @pytest.fixture(scope="module")
 def found():
     """The portfolio on a log from which much can be learnt, without a certificate."""
-    return poem.fit(easy_log(), loss_bounds=BOUNDS, certify=False)
+    return poem.fit(easy_log(contexts=200), loss_bounds=BOUNDS, certify=False)
 
 
 # ---- the bound on a gain --------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_without_the_guard_the_lowest_estimate_is_chosen_whatever_it_is():
 
 
 def test_a_gain_is_the_difference_to_what_was_logged(found):
-    assert found.logged.value == pytest.approx(easy_log().loss.mean(), rel=1e-12)
+    assert found.logged.value == pytest.approx(easy_log(contexts=200).loss.mean(), rel=1e-12)
     for candidate in found.table:
         assert candidate.gain.value == pytest.approx(candidate.validation.value - found.logged.value, abs=1e-12)
 
@@ -182,7 +182,7 @@ def test_bounds_hold_for_the_loss_in_truth(found):
 
 
 def test_the_chosen_recipe_is_followed_on_all_rows(found):
-    log, recipe = easy_log(), found.chosen.recipe
+    log, recipe = easy_log(contexts=200), found.chosen.recipe
     assert found.refitted
     assert not np.array_equal(found.policy.weights, found.chosen.policy.weights)
     assert found.policy.record.n_train == len(log) == found.n_rows
@@ -275,7 +275,7 @@ def truth_predictions(train, x, bounds):
 @pytest.mark.parametrize(("loss", "predictions"), [(easy, truth_predictions), (of_their_own, linear_predictions)])
 def test_the_verdict_is_doubly_robust_by_a_model_that_has_not_seen_the_rows(loss, predictions):
     logger = a_policy(poem.MultiClass(3))
-    train, held = logged_by(logger, loss), logged_by(logger, loss, 1, contexts=40, replay=3)
+    train, held = logged_by(logger, loss, contexts=200), logged_by(logger, loss, 1, contexts=40, replay=3)
     found = poem.fit(train, learners=FEW, selection=poem.Selection(validation=held), certify=False)
     # What is predicted for each class.
     predicted = predictions(train, np.hstack([held.X, np.ones((40, 1))]), found.calibration.bounds)
@@ -379,8 +379,8 @@ def test_losses_of_held_out_rows_do_not_enter_into_the_policy_that_they_judge():
 @pytest.mark.parametrize("groups", [5, 4, 2])
 def test_with_fewer_than_five_units_each_is_a_fold(groups):
     log = easy_log()
-    found = poem.fit(log.with_groups(np.arange(200) % groups), learners=FEW, certify=False)
-    assert (found.folds, found.n_validation) == (groups, 200)
+    found = poem.fit(log.with_groups(np.arange(len(log)) % groups), learners=FEW, certify=False)
+    assert (found.folds, found.n_validation) == (groups, len(log))
 
 
 def test_one_unit_alone_speaks_for_nothing():
@@ -403,24 +403,24 @@ def test_a_log_of_one_group_is_split_by_rows():
 
 def test_a_share_is_held_out_once_and_the_recipe_refitted():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=0.25), certify=False)
-    assert (found.folds, found.n_train, found.n_validation) == (1, 150, 50)
+    assert (found.folds, found.n_train, found.n_validation) == (1, 120, 40)
     assert found.refitted
-    assert found.policy.record.n_train == 200
-    assert "trained on 150 rows, selected on 50;" in repr(found)
+    assert found.policy.record.n_train == 160
+    assert "trained on 120 rows, selected on 40;" in repr(found)
 
 
 def test_any_number_of_folds_can_be_asked_for():
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=3), certify=False)
-    assert (found.folds, found.n_train, found.n_validation) == (3, 133, 200)
+    assert (found.folds, found.n_train, found.n_validation) == (3, 106, 160)
     assert found.refitted
-    assert found.policy.record.n_train == 200
+    assert found.policy.record.n_train == 160
 
 
 def test_a_learner_of_ones_own_can_be_judged_in_folds_too():
     found = poem.fit(easy_log(), lam=[0.1, 1.0], optimizer=SHORT, selection=poem.Selection(validation=4))
-    assert (found.folds, found.n_train, found.n_validation) == (4, 150, 200)
+    assert (found.folds, found.n_train, found.n_validation) == (4, 120, 160)
     assert found.refitted
-    assert found.policy.record.n_train == 200
+    assert found.policy.record.n_train == 160
     assert found.policy.record.lam == found.chosen.lam
     assert found.chosen.score == min(candidate.score for candidate in found.table)
 
@@ -428,10 +428,10 @@ def test_a_learner_of_ones_own_can_be_judged_in_folds_too():
 def test_a_log_of_its_own_is_judged_on_whole_and_never_trained_on():
     held = easy_log(1, contexts=70)
     found = poem.fit(easy_log(), learners=FEW, selection=poem.Selection(validation=held), certify=False)
-    assert (found.folds, found.n_train, found.n_validation) == (1, 200, 70)
+    assert (found.folds, found.n_train, found.n_validation) == (1, 160, 70)
     assert not found.refitted
     assert np.array_equal(found.policy.weights, found.chosen.policy.weights)
-    assert found.policy.record.n_train == 200
+    assert found.policy.record.n_train == 160
     assert "refitted" not in found.explain()
     assert found.logged.value == pytest.approx(held.loss.mean())
 
@@ -444,7 +444,7 @@ def test_without_held_out_rows_several_candidates_are_refused(learners):
 
 def test_without_held_out_rows_one_candidate_is_all():
     found = poem.fit(easy_log(), learners="ips", selection=poem.Selection(validation=None))
-    assert (found.n_train, found.n_validation, found.logged, found.refitted) == (200, 0, None, False)
+    assert (found.n_train, found.n_validation, found.logged, found.refitted) == (160, 0, None, False)
     assert "Warning: nothing was held out, so that nothing is known of its loss" in found.explain()
     assert "Gain" not in found.explain()
 

@@ -22,7 +22,7 @@ from poem.simulation import read_labelled, simulate_weak
 ROLES = poem.Columns(output="item", reward="click", propensity="pscore")
 
 
-def shop(rows=400, seed=0):
+def shop(rows=190, seed=0):
     """Two items in three cities; tea is clicked on in Bonn, cocoa elsewhere."""
     rng = np.random.default_rng(seed)
     city, tea = rng.choice(["Bonn", "Köln", "Ulm"], rows), rng.random(rows) < 0.5
@@ -56,7 +56,7 @@ def test_a_certified_fit_is_a_success_and_has_a_new_policy(learnt):
 
 
 def test_a_fit_without_a_certificate_is_a_success_only_if_none_was_asked_for(learnt):
-    noise = shop().assign(click=np.arange(400) % 2)
+    noise = shop(400).assign(click=np.arange(400) % 2)
     log = poem.read_log(noise, columns=ROLES)
     options = {"learners": "ips", "loss_bounds": (0, 1), "progress": False}
     nothing, imitation = (
@@ -219,7 +219,7 @@ def test_a_log_is_watched_in_time_order(learnt):
 
 
 def test_an_unfit_log_is_refused_unless_forced():
-    table = shop().assign(pscore=lambda table: np.where(table["item"] == "tea", 0.9, 0.1))
+    table = shop(400).assign(pscore=lambda table: np.where(table["item"] == "tea", 0.9, 0.1))
     log = poem.read_log(table, columns=ROLES)
     with pytest.raises(InputError, match="the log is not fit for learning"):
         check_fit(log)
@@ -246,7 +246,7 @@ def test_labelled_tables_become_the_log_of_a_weak_policy(tmp_path):
     shop()[["city", "item"]].to_csv(path, index=False)
     data = read_labelled(path, "item")
     log, h0 = simulate_weak(data, fraction=0.5, replay=2, seed=1)
-    assert len(log) == 800
+    assert len(log) == 380
     assert log.features == h0.features == data.features
     assert made_log(h0, log) is True
     with pytest.raises(InputError, match="name its column of true classes with label="):

@@ -16,6 +16,8 @@ def pairs(cuts: IntArray) -> list[tuple[int, int]]:
 def even_cuts(length: int, work: int) -> IntArray:
     """Cut rows of equal work, which is ``work`` multiply-adds in all."""
     pieces = max(1, min(PIECES, length, work // PIECE_WORK))
+    if pieces == 1:  # as in every product of a small log
+        return np.array([0, length], dtype=np.int64)
     return np.linspace(0, length, pieces + 1).astype(np.int64)
 
 

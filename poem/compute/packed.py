@@ -27,7 +27,7 @@ def packed_zeros(rows: int, k: int, dtype: FloatType = np.float64) -> FloatArray
     size = np.dtype(dtype).itemsize
     columns = -(-k * size // LINE) * LINE // size
     memory = np.zeros(rows * columns * size + LINE, dtype=np.uint8)
-    offset = -memory.ctypes.data % LINE
+    offset = -memory.__array_interface__["data"][0] % LINE
     room: Any = memory[offset : offset + rows * columns * size].view(dtype).reshape(rows, columns)
     zeros: FloatArray = room
     return zeros

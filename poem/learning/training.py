@@ -1,5 +1,6 @@
 """All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -9,7 +10,7 @@ import numpy as np
 
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import LoggerModel, can_have_steps, logger_model
-from poem.compute import Threads
+from poem.compute import Forest, Matrix, Threads
 from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square, sample_of, with_seen_contexts
 from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
@@ -71,6 +72,8 @@ class Training:
         self.structure, self.intercept = structure, intercept
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
+        self._extended: dict[Forest, Matrix] = {}
+        self._extending = threading.Lock()
 
     def part(
         self,
@@ -246,6 +249,17 @@ class Training:
         """Some of the contexts, and what is available there, to see whether a policy minds them."""
         some = np.arange(0, self.log.n_contexts, max(1, self.log.n_contexts // PROBED_CONTEXTS))
         return self.log.X[some], None if self.log.available is None else self.log.available.of(some)
+
+    def seen_by(self, policy: Policy) -> tuple[Policy, Any, Available | None]:
+        """Return a policy and the probed contexts as it sees them: what trees say of these is computed once."""
+        contexts, available = self.probed
+        if policy.forest is None:
+            return policy, contexts, available
+        with self._extending:
+            if policy.forest not in self._extended:
+                self._extended[policy.forest] = policy.forest.extended(contexts)
+        plain = replace(policy, forest=None, feature_names=None, features=None)
+        return plain, self._extended[policy.forest], available
 
     def prepare(self, recipes: Sequence[Recipe]) -> None:
         """Compute what some recipes need, before threads ask for it."""

@@ -6,9 +6,11 @@ likelihood or squared error that the linear model minimises. How many rounds the
 """
 
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -76,13 +78,14 @@ class Slopes(ABC):
     def missed(self, columns: FloatArray) -> float:
         """Return the sum of squared errors of the predicted losses, as shares of their range."""
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The logged losses as shares of their range."""
         return np.asarray((self.layout.loss - self.low) / self.span)
 
+    @cached_property
     def pieces(self) -> list[tuple[slice, Piece]]:
-        """Return the pieces of the layout, and which contexts they hold."""
+        """The pieces of the layout, and which contexts they hold."""
         return [(shard.places(piece), piece) for shard in self.layout.shards for piece in shard.pieces]
 
 
@@ -109,7 +112,7 @@ class TruthSlopes(Slopes):
             heavy = np.add.reduceat(np.maximum(np.abs(coef[piece.rows]), LEAST_SLOPE), piece.starts[:-1])
             curves[here] = np.maximum(chance * (1.0 - chance), LEAST_CURVE) * heavy[:, None]
 
-        self.threads.map(one, self.pieces())
+        self.threads.map(one, self.pieces)
         slopes[:, self._unknown] = 0.0
         return slopes, curves
 
@@ -120,7 +123,7 @@ class TruthSlopes(Slopes):
             here, piece = work
             return float(np.sum((target[piece.rows] - _wrong(piece, frozen(columns[here]))) ** 2))
 
-        return sum(self.threads.map(one, self.pieces()))
+        return sum(self.threads.map(one, self.pieces))
 
 
 def _wrong(piece: Piece, scores: FloatArray) -> FloatArray:
@@ -149,7 +152,7 @@ class SumSlopes(Slopes):
             active = piece.space.predicted(np.ones_like(columns[here]), piece.y, piece.starts)
             curves[here] = np.maximum(piece.space.spread_predicted(frozen(active), piece.y, piece.starts), LEAST_CURVE)
 
-        self.threads.map(one, self.pieces())
+        self.threads.map(one, self.pieces)
         return slopes, curves
 
     def missed(self, columns: FloatArray) -> float:
@@ -157,7 +160,7 @@ class SumSlopes(Slopes):
             here, piece = work
             return float(np.sum((self._errors(piece, columns[here]) / self.span) ** 2))
 
-        return sum(self.threads.map(one, self.pieces()))
+        return sum(self.threads.map(one, self.pieces))
 
     def _errors(self, piece: Piece, values: FloatArray) -> FloatArray:
         predicted = piece.space.predicted(frozen(values), piece.y, piece.starts) + self._offset
@@ -191,26 +194,54 @@ def slopes_of(log: BanditLog, how: Boosting, model: LossModel, bounds: tuple[flo
     return (TruthSlopes if how.truth else SumSlopes)(log, model, bounds, threads)
 
 
+class Binned:
+    """Contexts with their features in bins, and those of a judge: whoever grows trees on them begins anywhere."""
+
+    def __init__(self, slopes: Slopes, judge: Slopes | None = None) -> None:
+        self._lightgbm, contexts = lightgbm(), len(slopes.start)
+        self._binning = {
+            "verbosity": -1,
+            "feature_pre_filter": False,
+            "min_data_in_bin": 1,
+            "max_bin": BINS if contexts < MANY_CONTEXTS else COARSE_BINS,
+            "num_threads": _threads(slopes),
+        }
+        self._data = self._binned(slopes)
+        self._judged: Any = None if judge is None else self._binned(judge, self._data)
+        self._beginning = threading.Lock()
+        # Whether any feature tells contexts apart.
+        self.differ = any(self._data.feature_num_bin(feature) >= 2 for feature in range(slopes.X.shape[1]))
+
+    def _binned(self, slopes: Slopes, like: Any = None) -> Any:
+        return self._lightgbm.Dataset(slopes.X, np.zeros(len(slopes.start)), like, params=self._binning).construct()
+
+    def booster(self, slopes: Slopes, how: Boosting, judge: Slopes | None) -> Any:
+        """Return a booster that has not begun yet; it copies where it begins, so that others can begin elsewhere."""
+        with self._beginning:
+            self._data.set_init_score(slopes.start)
+            booster = self._lightgbm.Booster(self._binning | _settings(slopes, how), self._data)
+            if judge is not None:
+                self._judged.set_init_score(judge.start)
+                booster.add_valid(self._judged, "held")
+        return booster
+
+
 def grow(
     slopes: Slopes,
     how: Boosting,
     judge: Slopes | None = None,
     goes_on: Callable[[FloatArray], bool] | None = None,
+    binned: Binned | None = None,
 ) -> Any:
     """Return a booster, or None if there is nothing to grow trees on.
 
-    With a judge, the columns of its contexts decide after each round whether growing ``goes_on``.
+    With a judge, the columns of its contexts decide after each round whether growing ``goes_on``. ``binned`` are the
+    contexts of both, if they were binned before.
     """
-    lgb = lightgbm()
-    bins = BINS if len(slopes.start) < MANY_CONTEXTS else COARSE_BINS
-    binning = {"verbosity": -1, "feature_pre_filter": False, "min_data_in_bin": 1, "max_bin": bins}
-    data = lgb.Dataset(slopes.X, np.zeros(len(slopes.start)), init_score=slopes.start, params=binning).construct()
-    if all(data.feature_num_bin(feature) < 2 for feature in range(slopes.X.shape[1])):
-        return None  # no feature tells contexts apart
-    booster = lgb.Booster(binning | _settings(slopes, how), data)
-    if judge is not None:
-        labels, begin = np.zeros(len(judge.start)), judge.start
-        booster.add_valid(lgb.Dataset(judge.X, labels, data, init_score=begin, params=binning), "held")
+    binned = binned or Binned(slopes, judge)
+    if not binned.differ:
+        return None
+    booster = binned.booster(slopes, how, judge)
     for _ in range(how.rounds):
         if booster.update(fobj=lambda columns, _: slopes.at(_in_rows(columns))):
             break
@@ -236,6 +267,10 @@ def lightgbm() -> Any:
         del os.environ[waits]
 
 
+def _threads(slopes: Slopes) -> int:
+    return slopes.threads.count if len(slopes.start) >= MANY_CONTEXTS else 1
+
+
 def _in_rows(columns: FloatArray) -> FloatArray:
     return np.ascontiguousarray(columns)
 
@@ -251,7 +286,7 @@ def _settings(slopes: Slopes, how: Boosting) -> dict[str, Any]:
         "min_data_in_leaf": LEAST_ROWS,
         "min_sum_hessian_in_leaf": LEAST_CURVE if how.truth else 2.0 * LEAST_ROWS,
         "use_missing": False,
-        "num_threads": slopes.threads.count if len(slopes.start) >= MANY_CONTEXTS else 1,
+        "num_threads": _threads(slopes),
         "deterministic": True,  # whatever the number of threads
         "force_row_wise": True,
         "verbosity": -1,

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ class BoundedLoss(ABC):
     def entropy(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the sum of the cross-entropies of all rows, and its gradient."""
 
-    @property
+    @cached_property
     def target(self) -> FloatArray:
         """The logged losses as shares of their range."""
         low, high = self.bounds

@@ -1,5 +1,6 @@
 """Which trees to add to which loss model: the way that predicts held-out logged losses best."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import numpy as np
 from poem.arrays import BoolArray, FloatArray
 from poem.compute import Threads
 from poem.data import BanditLog
-from poem.models.boosting import Boosting, base_of, grow, slopes_of
+from poem.models.boosting import Binned, Boosting, Slopes, base_of, grow, slopes_of
 from poem.models.held_out import held_out, some_units
 
 MOST_ROUNDS, PATIENCE = 200, 12
@@ -79,6 +80,8 @@ class _Race:
         self.log, self.parts, self.bounds, self.threads = log, parts, bounds, threads
         self.least, self._judged_on = np.inf, 0
         self._curves: dict[tuple[Boosting, int], FloatArray] = {}
+        self._binned: dict[int, Binned] = {}
+        self._binning = threading.Lock()
 
     def enter(self, ways: Sequence[Boosting], most: int | None = None) -> None:
         """Grow each on all but one part of the rows at a time; keep it if its error on the others is the least.
@@ -113,5 +116,13 @@ class _Race:
             rounds = len(errors) - 1
             return rounds - int(np.argmin(errors)) < PATIENCE and not (rounds >= CHANCE and min(errors) > hopeless)
 
-        grow(slopes_of(learnt, how, model, self.bounds, threads), how, judge, goes_on)
+        slopes = slopes_of(learnt, how, model, self.bounds, threads)
+        grow(slopes, how, judge, goes_on, self._binned_for(part, slopes, judge))
         return np.array(errors)
+
+    def _binned_for(self, part: int, slopes: Slopes, judge: Slopes) -> Binned:
+        """Return the contexts of a part, which are the same for all ways."""
+        with self._binning:
+            if part not in self._binned:
+                self._binned[part] = Binned(slopes, judge)
+            return self._binned[part]

@@ -161,10 +161,11 @@ class PackedLog:
         return min(note.loss[0] for note in self.shards), max(note.loss[1] for note in self.shards)
 
     def __repr__(self) -> str:
-        outputs = self.structure.describe()
+        outputs, count = self.structure.describe(), len(self.shards)
+        shards = "1 shard" if count == 1 else f"{count:,} shards"
         return (
-            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {len(self.shards):,} "
-            f"{'shard' if len(self.shards) == 1 else 'shards'} ({self.folder.name}): {outputs}, {self.n_features:,} features"
+            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {shards} "
+            f"({self.folder.name}): {outputs}, {self.n_features:,} features"
         )
 
     # ---- parts ----------------------------------------------------------------------------
