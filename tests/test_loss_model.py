@@ -17,7 +17,7 @@ from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.support import support_of
 from poem.models import CrossFitted, LossModel, cross_fit
 from poem.models.held_out import MANY_UNITS, held_out, some_units
-from poem.models.linear import STRENGTHS, Products, _ridge, fit_linear, linear_error, linear_strength
+from poem.models.linear import STRENGTHS, Products, fit_linear, linear_error, linear_strength, ridge
 from poem.policies.foreign import judge_all
 
 UNIT = (0.0, 1.0)
@@ -100,7 +100,8 @@ def test_all_strengths_at_once_are_ridge_regressions(kind, form):
     rows = products.layout.order
     features, target = features_of(dense_of(log)[log.context[rows]], log.y[rows]), log.loss[rows] - log.loss.mean()
     strengths = (0.3, 2.0, 40.0, 1e4)
-    found = _ridge(products, products.layout.loss - log.loss.mean(), strengths, 1e-8)
+    target = products.backward(products.layout.loss - log.loss.mean())
+    found = ridge(products.normal, target, strengths, 1e-8)
     for strength, weights in zip(strengths, found, strict=True):
         expected = Ridge(alpha=strength, fit_intercept=False, solver="cholesky").fit(features, target).coef_
         np.testing.assert_allclose(weights.ravel(), expected, atol=1e-4 * np.abs(expected).max())

@@ -9,7 +9,7 @@ from poem.data import BanditLog
 from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
-from poem.learning.shards import Shards
+from poem.learning.shards import Metered, Shards
 from poem.packed import PackedLog
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
@@ -32,7 +32,7 @@ def in_parts(
     train = log if share == 0.0 else log.part(0.0, 1.0 - share)
     sample = train.sample(SHARE * log.memory, MOST_ROWS)
     held = None if share == 0.0 else log.part(1.0 - share, 1.0).to_log()
-    backend = log.backend or Threads(1 if n_jobs is None else n_jobs)
+    backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
     return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint())
 
 

@@ -1,9 +1,10 @@
 """A recipe that was chosen on a sample, followed on all shards of a packed log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from poem.packed import PackedLog
 from poem.progress import Progress
 
 OnStep = Callable[[int, float], None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,10 @@ class Shards:
     """
 
     log: PackedLog
-    backend: Backend
+    backend: "Metered"
     warm: bool
     n_rows: int
     digest: str
-    meter: "Meter" = field(default_factory=lambda: Meter(), compare=False)
 
     def objective(
         self, estimator: Objective, bounds: tuple[float, float], intercept: bool, models: tuple[LossModel, ...]
@@ -42,41 +44,35 @@ class Shards:
         return ShardObjective(self.log, estimator, bounds, intercept, models)
 
 
-class Meter:
-    """Says how far a pass over the shards is, and how fast."""
+class Metered(Backend):
+    """A backend that says how far each pass over the shards is, and how fast."""
 
-    def __init__(self) -> None:
-        self.line: Progress | None = None
-        self._total = self._done = self._passes = 0
-        self._begin = time.monotonic()
+    def __init__(self, backend: Backend) -> None:
+        self.backend, self.line, self._passes = backend, cast("Progress | None", None), 0
 
-    def over(self, rows: int) -> "Meter":
-        """Begin with passes over so many rows."""
-        self._total, self._done, self._passes = rows, 0, 0
-        return self
-
-    def __call__(self, rows: int) -> None:
-        """Note that a shard of so many rows is done."""
-        if self._done == 0:
-            self._begin, self._passes = time.monotonic(), self._passes + 1
-        self._done += rows
-        rate = self._done / max(time.monotonic() - self._begin, 1e-9)
-        if self.line is not None:
-            left = max(self._total - self._done, 0) / rate
-            self.line.note(
-                f"(pass {self._passes} over {self._total:,} rows: {rate:,.0f} per second, {left:.0f} s left)"
-            )
-        if self._done >= self._total:
-            self._done = 0
+    def each(self, task: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
+        """Yield the results in the order of the pieces."""
+        self._passes += 1
+        total = sum(getattr(piece, "rows", 1) for piece in pieces)
+        begin, done = time.monotonic(), 0
+        for piece, result in zip(pieces, self.backend.each(task, pieces), strict=True):
+            yield result
+            done += getattr(piece, "rows", 1)
+            if self.line is not None:
+                rate = done / max(time.monotonic() - begin, 1e-9)
+                left = (total - done) / rate
+                self.line.note(f"(pass {self._passes} over {total:,} rows: {rate:,.0f} per second, {left:.0f} s left)")
 
 
 def follows_shards(recipe: Recipe) -> bool:
     """Tell whether a recipe can be followed on shards.
 
-    Policies of loss models alone, with trees, or with regions without support come from the sample.
+    Policies with trees, or with regions without support, and imitations of the log come from the sample.
     """
     learner = recipe.learner
-    return learner.estimator is not None and learner.start not in GROWN and not learner.cautious
+    if learner.estimator is None:
+        return learner.start in ("direct", "tilted")
+    return learner.start not in GROWN and not learner.cautious
 
 
 def followed(
@@ -98,7 +94,6 @@ def followed(
         if recipe.c is not None:
             sample.lam *= (risk.n_rows / len(shards.log)) ** 0.5  # λ* grows with the square root of the rows
         begin = optimizer.minimize(sample, start, rng=rng, on_step=on_step).weights
-    meter = shards.meter.over(len(shards.log))
-    whole = ShardedRisk(objective, lam=risk.lam, l2=risk.l2, centre=start, backend=shards.backend, on_shard=meter)
+    whole = ShardedRisk(objective, lam=risk.lam, l2=risk.l2, centre=start, backend=shards.backend)
     trace = optimizer.minimize(whole, begin, rng=rng, on_step=on_step)
     return trace, whole.weights_of_rows(trace.weights)

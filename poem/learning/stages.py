@@ -251,7 +251,7 @@ class Stages:
         """Learn, judge, choose and certify."""
         shards = self.wish.shards
         if shards is not None:
-            shards.meter.line = line
+            shards.backend.line = line
         _ = self.kept  # another fit's folder is refused before any work; further learners follow from the log
         self._add_by_log(line)
         contest, rounds = self._contests(line)

@@ -29,9 +29,10 @@ from poem.models import (
     fit_without_trees,
     logistic_preference,
     losses_on,
+    preference_on_shards,
 )
 from poem.objectives import Risk, imitation
-from poem.optimizers import Trace
+from poem.optimizers import Trace, unmoved
 from poem.packed import context_folds
 from poem.policies import Policy, Record, TraceRecord, policy_for
 from poem.structures import Available, Structure
@@ -76,11 +77,7 @@ class Training:
         self._extending = threading.Lock()
 
     def part(
-        self,
-        log: BanditLog,
-        needs_model: bool,
-        calibration: Calibration | None = None,
-        shards: Shards | None = None,
+        self, log: BanditLog, needs_model: bool, calibration: Calibration | None = None, shards: Shards | None = None
     ) -> "Training":
         """Return the same for other rows; it takes over the strength of the loss model, and the calibration if none."""
         if log is self.log and shards in (None, self.shards):
@@ -147,11 +144,11 @@ class Training:
     def shard_models(self) -> tuple[LossModel, ...]:
         """The same for shards, without trees: these would take most of the time of each pass."""
         models, fold = self.crossed
-        if not any(model.forest for model in models):
-            return tuple(models)
-        parts = [self.log.take(fold[self.log.context] != part) for part in range(len(models))]
-        how = self.strengths, self.calibration.bounds, self.threads
-        return tuple(fit_without_trees(with_seen_contexts(part), *how) for part in parts)
+        if any(model.forest for model in models):
+            parts = [self.log.take(fold[self.log.context] != part) for part in range(len(models))]
+            how = self.strengths, self.calibration.bounds, self.threads
+            models = [fit_without_trees(with_seen_contexts(part), *how) for part in parts]
+        return tuple(models)
 
     @cached_property
     def imitated(self) -> FloatArray:
@@ -186,8 +183,10 @@ class Training:
     @cached_property
     def direct(self) -> FloatArray:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
-        logistic = self.strengths.logistic
-        if logistic is None:
+        logistic, shards, bounds = self.strengths.logistic, self.shards, self.calibration.bounds
+        if shards is not None:
+            weights = preference_on_shards(self.log, self.strengths, bounds, shards.log, shards.backend)
+        elif logistic is None:
             weights = self._plain_model.preference
         else:
             weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
@@ -291,18 +290,21 @@ class Training:
         """Follow a recipe; the policy's record is ``record``, and says how it went."""
         learner, start = recipe.learner, self.start_of(recipe)
         risk = self._risk(recipe, start, threads)
-        if learner.estimator is None:
-            trace = self._as_it_is(risk, start)
-        elif self.shards is not None and follows_shards(recipe):
+        shards = self.shards if self.shards is not None and follows_shards(recipe) else None
+        if learner.estimator is not None and shards is not None:
             models = self.shard_models if risk.estimator.needs_model else ()
-            objective = self.shards.objective(risk.estimator, self.calibration.bounds, self.intercept, models)
-            found, weights = followed(recipe, risk, objective, self.shards, start, rng, on_step)
-            return self._made(recipe, risk.lam, found, weights, len(self.shards.log), record)
+            objective = shards.objective(risk.estimator, self.calibration.bounds, self.intercept, models)
+            trace, weights = followed(recipe, risk, objective, shards, start, rng, on_step)
         else:
-            trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
-        ratio = risk.ratios(trace.weights)
-        weights = float(ratio.mean()), float(risk.estimator.clipped(ratio).mean())
-        return self._made(recipe, risk.lam, trace, weights, len(self.log), record)
+            if learner.estimator is None:
+                begin = np.zeros(risk.shape) if start is None else start
+                trace = unmoved(begin, risk.point(begin).value)
+            else:
+                trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
+            ratio = risk.ratios(trace.weights)
+            weights = float(ratio.mean()), float(risk.estimator.clipped(ratio).mean())
+        rows = len(self.log if shards is None else shards.log)
+        return self._made(recipe, risk.lam, trace, weights, rows, record)
 
     def _made(
         self, recipe: Recipe, lam: float, trace: Trace, weights: tuple[float, float], rows: int, record: Record
@@ -346,8 +348,3 @@ class Training:
             return self.calibration.clips.set_in(estimator)
         layout = ground.layout
         return estimator.tuned(Rows(np.zeros(len(layout)), ground.loss, layout.log_propensity))
-
-    def _as_it_is(self, risk: Risk, start: FloatArray | None) -> Trace:
-        weights = np.zeros(risk.shape) if start is None else start
-        value = risk.point(weights).value
-        return Trace(weights, value, 0, 0.0, True, "taken as it is", [(0.0, value)])

@@ -5,6 +5,7 @@ from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, f
 from poem.models.cross_fitted import CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
 from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
 from poem.models.logistic import logistic_preference
+from poem.models.on_shards import preference_on_shards
 
 __all__ = [
     "Boosting",
@@ -23,4 +24,5 @@ __all__ = [
     "fit_without_trees",
     "logistic_preference",
     "losses_on",
+    "preference_on_shards",
 ]

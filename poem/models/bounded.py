@@ -30,8 +30,9 @@ class BoundedLoss(ABC):
     shape: tuple[int, int]
 
     @abstractmethod
-    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads) -> None:
-        self.bounds, self.threads, self.ridge = bounds, threads, 0.0
+    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads, once: bool = False) -> None:
+        """``once`` says that the rows are not used again: nothing is prepared for a second time."""
+        self.bounds, self.threads, self.once, self.ridge = bounds, threads, once, 0.0
 
     @property
     @abstractmethod
@@ -46,6 +47,10 @@ class BoundedLoss(ABC):
     def entropy(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the sum of the cross-entropies of all rows, and its gradient."""
 
+    def free(self, gradient: FloatArray) -> FloatArray:
+        """Return a gradient without the weights that are not learnt."""
+        return gradient
+
     @cached_property
     def target(self) -> FloatArray:
         """The logged losses as shares of their range."""
@@ -53,9 +58,12 @@ class BoundedLoss(ABC):
         return (self.loss - low) / (high - low)
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = self.entropy(w)
-        n = len(self.loss)
-        return (value + 0.5 * self.ridge * float(np.vdot(w, w))) / n, (gradient + self.ridge * w) / n
+        return self.ridged(w, *self.entropy(w), len(self.loss))
+
+    def ridged(self, w: FloatArray, value: float, gradient: FloatArray, n: int) -> tuple[float, FloatArray]:
+        """Return the mean over n rows with a ridge, and its gradient, of what :meth:`entropy` sums up."""
+        value += 0.5 * self.ridge * float(np.vdot(w, w))
+        return value / n, (self.free(gradient) + self.ridge * w) / n
 
     def minimised(self, ridge: float, start: FloatArray | None = None) -> FloatArray:
         """Return the weights of the least value."""

@@ -3,7 +3,7 @@
 Ridge regression through the structure's own products; its strength is chosen on held-out logged losses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,10 +22,13 @@ TOLERANCE, ROUGH = 1e-4, 1e-3  # of the residual: for a model, and to tell stren
 
 
 class Products:
-    """The design of a ridge regression on φ(x, y), as the two products with it."""
+    """The design of a ridge regression on φ(x, y), as the two products with it.
 
-    def __init__(self, log: BanditLog, structure: Structure, threads: Threads) -> None:
-        self.layout, self.threads = Layout(log, structure, True), threads
+    ``once`` says that the rows are not used again: nothing is prepared for a second time.
+    """
+
+    def __init__(self, log: BanditLog, structure: Structure, threads: Threads, once: bool = False) -> None:
+        self.layout, self.threads, self.once = Layout(log, structure, True), threads, once
         self.k = structure.n_scores
         self.shape = (self.layout.design.n_weights, self.k + 1)
 
@@ -53,15 +56,23 @@ class Products:
                 part[...] = piece.space.spread_predicted(frozen(rows[piece.rows]), piece.y, piece.starts)
 
             self.threads.map(one, shard.pieces)
-            shard.design.add_transposed(out, slopes, self.threads)
+            if self.once:
+                shard.design.add_once(out, slopes)
+            else:
+                shard.design.add_transposed(out, slopes, self.threads)
         return out
+
+    def normal(self, w: FloatArray) -> FloatArray:
+        """Return AᵀA·w."""
+        return self.backward(self.forward(w))
 
 
 def fit_linear(log: BanditLog, strength: float, threads: Threads) -> LossModel:
     """Fit a linear model to logged losses."""
     centre = float(log.loss.mean())
     products = Products(log, log.structure, threads)
-    (weights,) = _ridge(products, products.layout.loss - centre, (strength * mean_square(log),))
+    target = products.backward(products.layout.loss - centre)
+    (weights,) = ridge(products.normal, target, (strength * mean_square(log),))
     return LossModel(weights, centre)
 
 
@@ -86,22 +97,25 @@ def _linear_errors(log: BanditLog, held: BoolArray, ridges: tuple[float, ...], t
     structure = log.structure
     centre = float(train.loss.mean())
     products = Products(train, structure, threads)
-    found = _ridge(products, products.layout.loss - centre, ridges, ROUGH)
+    found = ridge(products.normal, products.backward(products.layout.loss - centre), ridges, ROUGH)
     judge = Products(rest, structure, threads)
     return [float(np.sum((judge.layout.loss - centre - judge.forward(weights)) ** 2)) for weights in found]
 
 
-def _ridge(
-    products: Products, target: FloatArray, strengths: tuple[float, ...], tolerance: float = TOLERANCE
+def ridge(
+    normal: Callable[[FloatArray], FloatArray],
+    target: FloatArray,
+    strengths: tuple[float, ...],
+    tolerance: float = TOLERANCE,
 ) -> list[FloatArray]:
-    """Solve (AᵀA + s)w = Aᵀt for several s at once.
+    """Solve (AᵀA + s)w = Aᵀt for several s at once; ``normal`` multiplies with AᵀA, and ``target`` is Aᵀt.
 
     Conjugate gradients for shifted systems: all of them share one Krylov space, so that they cost one
     product each step together. The least shift is the one that decides when to stop.
     """
     least = min(strengths)
     shifts = np.array(strengths) - least
-    r = products.backward(target)
+    r = target
     solutions = [np.zeros_like(r) for _ in strengths]
     directions = [r.copy() for _ in strengths]
     p, square = r.copy(), float(np.vdot(r, r))
@@ -110,7 +124,7 @@ def _ridge(
     for _ in range(MOST_STEPS):
         if square <= tolerance**2 * first or first == 0.0:
             break
-        q = products.backward(products.forward(p)) + least * p
+        q = normal(p) + least * p
         step = -square / float(np.vdot(p, q))
         bottom = step * growth * (old - now) + old * last_step * (1.0 - shifts * step)
         new = np.where(now == 0.0, 0.0, now * old * last_step / np.where(bottom == 0.0, 1.0, bottom))

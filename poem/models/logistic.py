@@ -21,9 +21,9 @@ class Logistic(BoundedLoss):
 
     strengths: ClassVar[tuple[float, ...]] = tuple(10.0 ** (power / 2) for power in range(0, -9, -1))
 
-    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads) -> None:
-        super().__init__(log, bounds, threads)
-        self.products = Products(log, log.structure, threads)
+    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads, once: bool = False) -> None:
+        super().__init__(log, bounds, threads, once)
+        self.products = Products(log, log.structure, threads, once)
         self.shape = self.products.shape
 
     @property

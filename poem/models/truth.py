@@ -26,8 +26,8 @@ class HiddenTruth(BoundedLoss):
 
     strengths: ClassVar[tuple[float, ...]] = tuple(10.0 ** (power / 2) for power in range(2, -9, -1))
 
-    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads) -> None:
-        super().__init__(log, bounds, threads)
+    def __init__(self, log: BanditLog, bounds: tuple[float, float], threads: Threads, once: bool = False) -> None:
+        super().__init__(log, bounds, threads, once)
         # One class is right whether or not it is available.
         self.layout = Layout(log.with_all_available(), MultiClass(len(log.labels) + 1), True)
         self.shape = (self.layout.design.n_weights, len(log.labels) + 1)
@@ -52,16 +52,24 @@ class HiddenTruth(BoundedLoss):
 
         for shard in layout.shards:
             scores, entropies = layout.forward(shard, wide, self.threads, use)
-            layout.backward(shard, scores, frozen(coef), gradient, self.threads)
+            layout.backward(shard, scores, frozen(coef), gradient, self.threads, once=self.once)
             total += sum(entropies)
+        return total, gradient
+
+    def free(self, gradient: FloatArray) -> FloatArray:
         # "None" has a constant alone, and so has what was never logged: they are no places to learn about contexts.
         gradient[:-1, self.unknown] = 0.0
-        return total, gradient
+        return gradient
 
 
 def fit_truth(log: BanditLog, strength: float, bounds: tuple[float, float], threads: Threads) -> LossModel:
     """Fit a hidden truth to losses within bounds."""
-    weights = fit_bounded(HiddenTruth, log, strength, bounds, threads)
+    return truth_model(fit_bounded(HiddenTruth, log, strength, bounds, threads), log)
+
+
+def truth_model(weights: FloatArray, log: BanditLog) -> LossModel:
+    """Return the model of fitted weights."""
+    weights = weights.copy()
     # To the likelihood, classes that were never logged are so many "none" more. One is left to have the chance of all.
     never = np.setdiff1d(np.arange(len(log.labels)), log.y)
     weights[:, never] = weights[:, -1:]

@@ -102,8 +102,6 @@ class ShardedRisk:
     centre : array of the weights' shape, optional
         Where the l2 penalty pulls to; 0 by default.
     backend : Backend
-    on_shard : callable, optional
-        Called with the number of rows of each shard that is done.
     """
 
     def __init__(
@@ -114,9 +112,8 @@ class ShardedRisk:
         l2: float = 0.0,
         centre: FloatArray | None = None,
         backend: Backend,
-        on_shard: Callable[[int], None] | None = None,
     ) -> None:
-        self.objective, self.backend, self.on_shard = objective, backend, on_shard
+        self.objective, self.backend = objective, backend
         self.lam, self.l2, self.centre = lam, l2, centre
         self.log = objective.log
 
@@ -167,11 +164,7 @@ class ShardedRisk:
         return sums, grads
 
     def _each(self, task: Callable[[ShardNote], R]) -> Iterator[R]:
-        notes = self.log.shards
-        for note, found in zip(notes, self.backend.each(task, notes), strict=True):
-            if self.on_shard is not None:
-                self.on_shard(note.rows)
-            yield found
+        return self.backend.each(task, self.log.shards)
 
     def _penalty(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the l2 penalty and its gradient."""

@@ -74,6 +74,11 @@ class Trace:
     curve: list[tuple[float, float]] = field(default_factory=list)
 
 
+def unmoved(weights: FloatArray, value: float) -> Trace:
+    """Return the trace of weights that are taken as they are."""
+    return Trace(weights, value, 0, 0.0, True, "taken as it is", [(0.0, value)])
+
+
 class Optimizer(ABC):
     """Minimises a :class:`Problem` from a start (w = 0 by default)."""
 

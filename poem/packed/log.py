@@ -153,7 +153,7 @@ class PackedLog:
         )
         each = 12 if hasattr(self.kind.X, "nnz") else 8
         total = rows * (24 + max(self.kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros
-        return total * len(self) // rows
+        return int(total * len(self) // rows)
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
