@@ -161,7 +161,7 @@ class LogStream:
         typed = "types" in self._format.takes
         cutting = Cutting(self.block_bytes, self._options, types, partial(self._needed, file))
         for turn, count, one in self._over(file, cutting, self._look):
-            seen.add(one.schema)
+            seen.add(one.schema, turn.block.lines)
             if one.trouble is not None and trouble is None:
                 trouble = moved(one.trouble, file.name, rows, turn.block.lines)
                 if not typed:
