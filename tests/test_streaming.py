@@ -11,7 +11,7 @@ from same_logs import FEATURES, TABLE, TEXTS, as_svmlight, dense, partition, wri
 
 import poem
 from poem.compute import Threads
-from poem.errors import InputError, ReadError
+from poem.errors import ReadError
 from poem.readers import Columns, LogStream
 
 CUTS = (1, 2, 7)
@@ -263,12 +263,3 @@ def test_other_ways_to_log_a_propensity(tmp_path):
     path = write(tmp_path / "log.jsonl", as_lines(columns))
     assert_streams(path)
     assert assert_streams(path, named={"propensity": "missing", "ignore": "distribution"}).propensities == "missing"
-
-
-@pytest.mark.parametrize("candidates", ["lists", "catalogue"])
-def test_candidates_are_refused(tmp_path, candidates):
-    columns = {"x": list(range(60)), **outcome(60)}
-    actions = pa.table({"id": [1, 2, 3], "price": [1.0, 2.0, 3.0]}) if candidates == "catalogue" else None
-    path = write(tmp_path / "log.jsonl", as_lines(columns if actions else columns | {"candidates": [[1, 2, 3]] * 60}))
-    with pytest.raises(InputError, match="block by block"):
-        blocks_of(path, 2, actions=actions)

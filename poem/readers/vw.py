@@ -27,7 +27,6 @@ in the default namespace the first part is left out.
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -145,7 +144,17 @@ def _blocks(path: Path, cutting: Cutting) -> Iterator[Block]:
             f"{path.name} has several lines per decision, whose actions are candidates. Such logs cannot be read block "
             "by block yet. Read it whole."
         )
-    return by_lines(partial(read_table, form="lines"))(path, cutting)
+    return by_lines(_read_block)(path, cutting)
+
+
+def _read_block(path: Source, unlabelled: bool = False) -> pa.Table:
+    table = read_table(path, unlabelled, "lines")
+    if "candidates" in table.column_names:
+        raise InputError(
+            f"{path.name} has lines that name several actions, and a line that names one has all actions of the file. "
+            "Such logs cannot be read block by block yet. Read it whole."
+        )
+    return table
 
 
 def _looks(head: Head) -> bool:
