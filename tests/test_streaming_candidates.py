@@ -131,6 +131,7 @@ def test_actions_of_dsjson_that_differ_between_blocks(tmp_path):
     assert_same_rows(poem.BanditLog.concat(blocks_of(same, 5)), poem.read_log(same))
     for differ in (lambda at: 2.0 + (at > 40), lambda at: 2.0 + at):
         path = write(tmp_path / "log.dsjson", "".join(ds_line(at, (1.0, differ(at))) for at in range(60)))
-        joined, whole = poem.BanditLog.concat(blocks_of(path, 5)), poem.read_log(path)
-        assert_same_rows(joined, whole)
-        assert_same_offers(joined, whole)
+        for blocks in (5, 60):
+            joined, whole = poem.BanditLog.concat(blocks_of(path, blocks)), poem.read_log(path)
+            assert_same_rows(joined, whole)
+            assert_same_offers(joined, whole)

@@ -117,11 +117,9 @@ class Facts:
 
         ``known`` says that the recipe of contexts is, ``labelled`` that all labels are.
         """
-        import pyarrow as pa
-
         table, roles = raw.table, raw.roles
         return Facts(
-            schema=pa.unify_schemas([schema, table.schema], promote_options="permissive"),
+            schema=_unified(schema, table.schema).with_metadata(table.schema.metadata),
             rows=table.num_rows,
             context=None if known else _summary(raw, schema, encoding),
             outputs=None if labelled or raw.has_candidates else OutputFacts.of(raw),
@@ -133,11 +131,9 @@ class Facts:
 
     def merged(self, later: "Facts") -> "Facts":
         """Return the facts of these rows and of those that follow them in the same file."""
-        import pyarrow as pa
-
         return replace(
             self if self.rows else later,
-            schema=pa.unify_schemas([self.schema, later.schema], promote_options="permissive"),
+            schema=_unified(self.schema, later.schema),
             rows=self.rows + later.rows,
             context=self.context and later.context and self.context.merged(later.context),
             outputs=self.outputs and later.outputs and self.outputs.merged(later.outputs),
@@ -158,6 +154,12 @@ class Facts:
                 f"{raw.origin.name}, column {raw.roles.time!r} has times with a zone and times without one. Use "
                 "numbers, dates or ISO 8601 such as 2026-11-16T08:30:00Z, all with a zone or all without one."
             )
+
+
+def _unified(one: Any, two: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.unify_schemas([one, two], promote_options="permissive")
 
 
 def _summary(raw: RawLog, schema: Any, encoding: Encoding) -> TableSummary:
