@@ -22,10 +22,14 @@ BLOCK = 1 << 24  # bytes that are decompressed at a time
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole lines of a file, decompressed and in memory: what readers take in place of a file."""
+    """Some whole lines of a file, decompressed and in memory: what readers take in place of a file.
+
+    ``is_first`` says that the file begins with them.
+    """
 
     name: str
     content: bytes
+    is_first: bool = True
 
 
 Source = Path | Piece

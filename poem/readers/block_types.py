@@ -11,13 +11,15 @@ class SeenTypes:
     """The types that the columns of a file have in its blocks."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.blocks, self._types, self._counts = name, 0, {}, {}  # type: ignore[var-annotated]
+        self.name, self.blocks = name, 0
+        self._types: dict[str, dict[Any, int]] = {}  # with the line before the first block that has it
+        self._counts: dict[str, int] = {}
 
-    def add(self, schema: Any) -> None:
-        """Add the columns of one block."""
+    def add(self, schema: Any, lines: int) -> None:
+        """Add the columns of one block, before which some lines stand."""
         self.blocks += 1
         for field in schema:
-            self._types.setdefault(field.name, {})[field.type] = self.blocks
+            self._types.setdefault(field.name, {}).setdefault(field.type, lines)
             self._counts[field.name] = self._counts.get(field.name, 0) + 1
 
     def agree(self) -> bool:
@@ -29,7 +31,7 @@ class SeenTypes:
 
         ``loose`` says that any value can be read as text, as in CSV.
         """
-        found = {name: self._of(name, list(types), loose) for name, types in self._types.items()}
+        found = {name: self._of(name, types, loose) for name, types in self._types.items()}
         everywhere = {name for name, count in self._counts.items() if count == self.blocks}
         return {name: kind for name, kind in found.items() if not (_is_null(kind) and name in everywhere)}
 
@@ -37,10 +39,10 @@ class SeenTypes:
         """Return the columns whose types differ in more than numbers."""
         return {name for name, types in self._types.items() if not _alike(types)}
 
-    def _of(self, name: str, types: list[Any], loose: bool) -> Any:
+    def _of(self, name: str, lines: dict[Any, int], loose: bool) -> Any:
         import pyarrow as pa
 
-        types = [kind for kind in types if not _is_null(kind)] or types[:1]
+        types = [kind for kind in lines if not _is_null(kind)] or list(lines)
         moments = {pa.types.is_timestamp(kind) for kind in types}
         if len(types) == 1 or all(kind == types[0] for kind in types):
             return types[0]
@@ -52,8 +54,8 @@ class SeenTypes:
             if loose:
                 return _loosened(types)
             raise ReadError(
-                f"{self.name}, column {name!r} holds {types[0]} in some lines and {types[1]} in others; a field must "
-                "have one type in all of them. Fix or drop such lines."
+                f"{self.name}, column {name!r} holds {types[0]} at first, and {types[1]} somewhere below line "
+                f"{lines[types[1]]:,}. A field must have one type in all lines; fix or drop such lines."
             ) from error
 
 
@@ -78,8 +80,14 @@ def _unified(types: list[Any]) -> Any:
 
 
 def _loosened(types: list[Any]) -> Any:
-    """Return what CSV takes values of several types for: 0 and true are both truth values, anything else is text."""
+    """Return what CSV takes values of several types for: truth values, moments, or else text.
+
+    0 and true are both truth values, and dates are moments.
+    """
     import pyarrow as pa
 
+    moments = [kind for kind in types if pa.types.is_timestamp(kind)]
+    if moments and all(kind in moments or pa.types.is_date(kind) for kind in types):
+        return _unified(moments)
     is_truth = {pa.types.is_boolean(kind) or pa.types.is_integer(kind) for kind in types} == {True}
     return pa.bool_() if is_truth else pa.string()

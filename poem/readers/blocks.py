@@ -55,7 +55,7 @@ def by_lines(read: Callable[..., Table]) -> Cut:
         lines = 0
         for content in cut(path, cutting.size, last_line):
             if not content.isspace():
-                yield Block(path, partial(read, Piece(path.name, content), **options), lines)
+                yield Block(path, partial(read, Piece(path.name, content, not lines), **options), lines)
             lines += content.count(b"\n")
 
     return blocks

@@ -118,13 +118,13 @@ def _contexts(
         return np.zeros((seen.size, 0)), Features(())
     try:
         if recipe is None:
-            recipe = Features.learn(context, _of_contexts(raw, context, encoding), place=place)
+            recipe = Features.learn(context, of_contexts(raw, context, encoding), place=place)
         return recipe.transform(context, place), recipe
     except LogError as error:
         raise named_error(raw, error) from error
 
 
-def _of_contexts(raw: RawLog, context: Any, encoding: Encoding) -> Encoding:
+def of_contexts(raw: RawLog, context: Any, encoding: Encoding) -> Encoding:
     """Return the encoding without what it says of columns that only actions have."""
     others = set(action_columns(raw)) - set(context.column_names)
     return encoding.only([name for name in encoding.by_column() if name not in others])
@@ -152,7 +152,8 @@ def _outputs(
     one_output(raw)
     choices = choices_of(raw, seen, wanted, recipe, encoding)
     outputs = coded_choices(raw, choices, seen)
-    if choices.is_everything and not raw.about.encoded:
+    everything = choices.is_everything if raw.whole is None else raw.whole.everything
+    if everything and not raw.about.encoded:
         return outputs, {}
     return outputs, choices.arguments()
 

@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, IntArray
-from poem.errors import ReadError
+from poem.errors import InputError, ReadError
 from poem.files import Source, content_of
 from poem.readers.blocks import by_lines
 from poem.readers.columns import Roles
@@ -210,6 +210,14 @@ def read_table(path: Source, actions_vary: bool = False, described: bool = False
     return table if _has_slots(content) else with_lines(table, content)
 
 
+def _read_block(path: Source, actions_vary: bool = False, described: bool = False) -> pa.Table:
+    """Read some lines of a file."""
+    table = read_table(path, actions_vary, described)
+    if "group" in table.column_names:
+        raise InputError(f"{path.name} has slots, and such logs cannot be read block by block yet. Read it whole.")
+    return table
+
+
 def _has_slots(content: bytes) -> bool:
     # Then a line may be several rows, and a row cannot be named by its line.
     return b'"_slots"' in content
@@ -235,5 +243,5 @@ FORMAT = Format(
         distribution="distribution",
     ),
     counted="line",
-    cut=by_lines(read_table),
+    cut=by_lines(_read_block),
 )

@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 
 from poem.data.features import Encoding, TableSummary, value_columns
-from poem.errors import InputError, LogError, ReadError
+from poem.errors import LogError, ReadError
 from poem.files import Table, decoded, flattened, is_list, is_text, lengths
+from poem.readers.checked import of_contexts
 from poem.readers.format import FIXED_ACTIONS
-from poem.readers.outputs import distinct_values
-from poem.readers.raw import RawLog, named_error
+from poem.readers.offer_facts import OfferFacts, with_offers
+from poem.readers.offered import refuse_without_candidates
+from poem.readers.outputs import coded_outputs, distinct_values
+from poem.readers.raw import RawLog, Whole, named_error
 from poem.readers.times import moments_of
 from poem.readers.values import whole_numbers
-from poem.structures import Labels
+from poem.structures import Labels, Structure
 
 FEW = 1000  # rows whose outputs tell what the structure is
 
@@ -89,7 +92,9 @@ class Facts:
     context : TableSummary, optional
         None if the recipe is known.
     outputs : OutputFacts, optional
-        None if the labels are known.
+        None if the labels are known, or there are candidates.
+    offers : OfferFacts, optional
+        None if there are no candidates, or poem wrote them.
     times : TimeFacts, optional
     least : tuple of int
         The smallest number of a context in each block.
@@ -101,24 +106,24 @@ class Facts:
     rows: int
     context: TableSummary | None
     outputs: OutputFacts | None
+    offers: OfferFacts | None
     times: TimeFacts | None
     least: tuple[int, ...]
     head: Table
 
     @staticmethod
-    def of(raw: RawLog, schema: Any, encoding: Encoding | None, labelled: bool) -> "Facts":
+    def of(raw: RawLog, schema: Any, encoding: Encoding, *, known: bool, labelled: bool) -> "Facts":
         """Return what a block says, which need not hold all columns of its schema.
 
-        ``encoding`` is None if the recipe is known, ``labelled`` says that all labels are.
+        ``known`` says that the recipe of contexts is, ``labelled`` that all labels are.
         """
-        import pyarrow as pa
-
         table, roles = raw.table, raw.roles
         return Facts(
-            schema=pa.unify_schemas([schema, table.schema], promote_options="permissive"),
+            schema=_unified(schema, table.schema).with_metadata(table.schema.metadata),
             rows=table.num_rows,
-            context=None if encoding is None else _summary(raw, schema, encoding),
-            outputs=None if labelled else OutputFacts.of(raw),
+            context=None if known else _summary(raw, schema, encoding),
+            outputs=None if labelled or raw.has_candidates else OutputFacts.of(raw),
+            offers=OfferFacts.of(raw, encoding) if raw.has_candidates and not raw.about.encoded else None,
             times=TimeFacts.of(raw),
             least=() if roles.context_id is None or not table.num_rows else (_least(raw, roles.context_id),),
             head=table.select(list(roles.output)).slice(0, FEW),
@@ -126,23 +131,21 @@ class Facts:
 
     def merged(self, later: "Facts") -> "Facts":
         """Return the facts of these rows and of those that follow them in the same file."""
-        import pyarrow as pa
-
-        actions = [(one.schema.metadata or {}).get(FIXED_ACTIONS) for one in (self, later)]
-        if actions[0] != actions[1]:
-            raise InputError(
-                "lines have different actions, and such logs cannot be read block by block yet. Read the log whole, or "
-                "pass --actions-vary (actions_vary=True) if an index means the same action in all lines."
-            )
         return replace(
             self if self.rows else later,
-            schema=pa.unify_schemas([self.schema, later.schema], promote_options="permissive"),
+            schema=_unified(self.schema, later.schema),
             rows=self.rows + later.rows,
             context=self.context and later.context and self.context.merged(later.context),
             outputs=self.outputs and later.outputs and self.outputs.merged(later.outputs),
+            offers=self.offers and later.offers and self.offers.merged(later.offers),
             times=self.times and later.times and self.times.merged(later.times),
             least=self.least + later.least,
         )
+
+    def has_actions_of(self, other: "Facts") -> bool:
+        """Tell whether actions that are known by their index are the same in other rows."""
+        one, two = ((facts.schema.metadata or {}).get(FIXED_ACTIONS) for facts in (self, other))
+        return bool(one == two)
 
     def check_times(self, raw: RawLog) -> None:
         """Raise if some times have a zone and others have none."""
@@ -153,16 +156,35 @@ class Facts:
             )
 
 
+def _unified(one: Any, two: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.unify_schemas([one, two], promote_options="permissive")
+
+
 def _summary(raw: RawLog, schema: Any, encoding: Encoding) -> TableSummary:
     """Return what a block says of its columns of features; values beside positions need not have been read."""
     pairs = value_columns(schema.empty_table().select(list(raw.roles.context)))
     there = set(raw.table.column_names)
     try:
         context = raw.table.select([name for name in raw.roles.context if name in there])
-        return TableSummary.of(context, encoding, raw.origin.place, pairs)
+        return TableSummary.of(context, of_contexts(raw, context, encoding), raw.origin.place, pairs)
     except LogError as error:
         raise named_error(raw, error) from error
 
 
 def _least(raw: RawLog, name: str) -> int:
     return int(np.min(whole_numbers(raw, name)))
+
+
+def with_outputs(common: RawLog, facts: Facts, encoding: Encoding) -> tuple[RawLog, Structure]:
+    """Return what all blocks have in common, with all labels, and what an output is."""
+    if common.has_candidates:
+        return with_offers(common, facts.offers, encoding)
+    found = facts.outputs
+    vectors = found is not None and found.are_vectors() and not common.about.encoded
+    labels = found.labels(vectors) if common.labels is None and found is not None else common.labels
+    common = replace(common, labels=labels, whole=Whole(vectors=vectors))
+    refuse_without_candidates(common, common.structure)
+    outputs, structure = coded_outputs(replace(common, table=facts.head))
+    return replace(common, labels=outputs.labels, structure=structure), structure

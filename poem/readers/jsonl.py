@@ -12,7 +12,7 @@ from numba import njit
 
 from poem.arrays import frozen
 from poem.errors import ReadError
-from poem.files import Source, Table, Watched, content_of
+from poem.files import Piece, Source, Table, Watched, content_of
 from poem.readers.blocks import by_lines
 from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import with_lines
@@ -32,7 +32,7 @@ def read_table(path: Source, types: Mapping[str, Any] | None = None) -> Table:
     head = content[:BLOCK].removeprefix(MARK).lstrip()
     if not head and not content.strip():
         raise ReadError(f"{path.name} is empty. Pass a file with at least one decision.")
-    if head[:1] == b"[":
+    if head[:1] == b"[" and not (isinstance(path, Piece) and not path.is_first):
         raise ReadError(f"{path.name} is a JSON array; one object per line is needed. Write it as JSON lines.")
     _check_utf8(content, path.name)
     _check_shape(content, path.name)

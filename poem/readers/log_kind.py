@@ -7,7 +7,7 @@ from typing import Any
 from poem.data.features import Features
 from poem.files import Table, changed_columns, is_number, plain_table
 from poem.readers.lines import is_by_line
-from poem.readers.raw import Origin, RawLog, Whole
+from poem.readers.raw import Origin, RawLog
 from poem.structures import Labels, Structure
 
 
@@ -15,13 +15,15 @@ from poem.structures import Labels, Structure
 class Part:
     """A part file: how many rows it has, and what types its columns must be read with.
 
-    ``least`` is the smallest number of a context in each of its blocks, if contexts are numbered.
+    ``least`` is the smallest number of a context in each of its blocks, if contexts are numbered. ``described`` says
+    that its actions are known by their features, because not all lines have the same ones.
     """
 
     file: Path
     rows: int
     types: dict[str, Any]
     least: tuple[int, ...] = ()
+    described: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,23 +37,20 @@ class LogKind:
     parts : tuple of Part
     missing : bool
         The propensities were not logged.
+    structure : Structure
+        What an output is.
     """
 
     common: RawLog
     parts: tuple[Part, ...]
     missing: bool
+    structure: Structure
 
     @property
     def labels(self) -> Labels:
         """All possible outputs."""
         assert self.common.labels is not None
         return self.common.labels
-
-    @property
-    def structure(self) -> Structure:
-        """What an output is."""
-        assert isinstance(self.common.structure, Structure)
-        return self.common.structure
 
     @property
     def features(self) -> Features | None:
@@ -69,6 +68,12 @@ class LogKind:
     def n_features(self) -> int:
         """The number of columns of X."""
         return 0 if self.common.features is None else self.common.features.width
+
+    @property
+    def action_features(self) -> Features | None:
+        """How the columns of actions become features, if actions have any."""
+        actions = self.common.actions
+        return actions.recipe if self.common.about.encoded else actions.features
 
     @property
     def rows(self) -> int:
@@ -95,7 +100,7 @@ class LogKind:
         """Return a block as a raw log of this kind."""
         assert self.common.whole is not None
         origin = Origin(file.name, ((file.name, table.num_rows),), "line" if is_by_line(table) else "row")
-        whole = Whole(number, self.common.whole.vectors)
+        whole = replace(self.common.whole, block=number)
         return replace(
             self.common, table=_cast(plain_table(table), self.common.table.schema), origin=origin, whole=whole
         )

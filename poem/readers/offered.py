@@ -98,9 +98,8 @@ def choices_of(
     ``wanted`` is what an output is, if that is known: classes have no features, and candidates must fit. ``recipe``
     says how the columns of actions become features; if it is None, one is made by ``encoding``.
     """
-    of_candidates = wanted is not None and _is_of_candidates(wanted)
-    described = is_described(raw) and (wanted is None or of_candidates)
-    if of_candidates and not described:
+    described = are_described(raw, wanted)
+    if wanted is not None and _is_of_candidates(wanted) and not described:
         raise ReadError(
             f"{raw.origin.name}, column {raw.roles.candidates!r} says what could be chosen, not what features that "
             "has. Pass a catalogue of actions (--actions, actions=)."
@@ -117,6 +116,11 @@ def choices_of(
         return _with_features(raw, found, available, labels, wanted, recipe, encoding)
     except LogError as error:
         raise named_error(raw, error) from error
+
+
+def are_described(raw: RawLog, wanted: Any) -> bool:
+    """Tell whether actions are known by their features; ``wanted`` is what an output is, if that is known."""
+    return is_described(raw) and (wanted is None or _is_of_candidates(wanted))
 
 
 def coded_choices(raw: RawLog, offers: Choices, contexts: Contexts) -> Coded:
@@ -183,31 +187,41 @@ def _is_of_candidates(wanted: Any) -> bool:
 
 def _labelled(raw: RawLog, found: Listed, extend: bool) -> tuple[AnyArray, Labels]:
     """Return the code of each candidate, and all labels; with ``extend``, actions that are not known come last."""
-    column = raw.roles.candidates or raw.actions.id
-    codes, values = distinct_values(raw, found.ids, column)
-    spelled = {_spelled(value): value for value in values}
-    if raw.actions.catalogue is not None:
-        spelled |= {_spelled(value): value for value in _whole(catalogue_ids(raw.actions))}
-    if raw.labels is None or (extend and not raw.labels):
-        labels = _sorted(_as_outputs(raw, spelled))
-    else:
-        known = set(map(_spelled, raw.labels))
-        new = {text: value for text, value in spelled.items() if text not in known}
-        if new and not extend:
-            _refuse_unknown(raw, found, codes, [_spelled(value) in new for value in values], values)
-        labels = (*raw.labels, *_sorted(list(new.values())))
+    codes, values, spelled = named_actions(raw, found)
+    labels = all_labels(raw.labels, spelled, logged_actions(raw), extend)
     number_of = {_spelled(label): code for code, label in enumerate(labels)}
+    unknown = [_spelled(value) not in number_of for value in values]
+    if any(unknown):
+        _refuse_unknown(raw, found, codes, unknown, values)
     return np.array([number_of[_spelled(value)] for value in values], dtype=np.int32)[codes], labels
 
 
-def _as_outputs(raw: RawLog, spelled: dict[str, Any]) -> list[Any]:
-    """Return actions spelled as the logged outputs are: 3 and "3" mean the same."""
+def named_actions(raw: RawLog, found: Listed) -> tuple[IntArray, list[Any], dict[str, Any]]:
+    """Return candidates as codes of distinct ids, these ids, and the ids of all actions by their spelling."""
+    codes, values = distinct_values(raw, found.ids, raw.roles.candidates or raw.actions.id)
+    spelled = {_spelled(value): value for value in values}
+    if raw.actions.catalogue is not None:
+        spelled |= {_spelled(value): value for value in _whole(catalogue_ids(raw.actions))}
+    return codes, values, spelled
+
+
+def logged_actions(raw: RawLog) -> dict[str, Any]:
+    """Return the distinct logged outputs by their spelling."""
     if len(raw.roles.output) != 1:
-        return list(spelled.values())
+        return {}
     name = raw.roles.output[0]
-    _, logged = distinct_values(raw, raw.table.column(name), name)
-    as_logged = {_spelled(value): value for value in logged}
-    return [as_logged.get(text, value) for text, value in spelled.items()]
+    return {_spelled(value): value for value in distinct_values(raw, raw.table.column(name), name)[1]}
+
+
+def all_labels(known: Labels | None, ids: dict[str, Any], logged: dict[str, Any], extend: bool) -> Labels:
+    """Return all actions, spelled as the logged outputs are: 3 and "3" mean the same.
+
+    If labels are known, these are all; with ``extend``, actions that are not among them come last.
+    """
+    if known is None or (extend and not known):
+        return _sorted([logged.get(text, value) for text, value in ids.items()])
+    spelled = set(map(_spelled, known))
+    return (*known, *_sorted([value for text, value in ids.items() if extend and text not in spelled]))
 
 
 def _spelled(value: Any) -> str:
@@ -251,7 +265,7 @@ def _with_features(
     encoding: Encoding,
 ) -> Choices:
     recipe = raw.actions.features if recipe is None else recipe
-    table, place = _columns(raw, found)
+    table, place = columns_of(raw, found)
     if recipe is None:
         recipe = Features.learn(table, encoding.only(table.column_names), place=place)
     matrix: Matrix = recipe.transform(table, place)
@@ -263,7 +277,7 @@ def _with_features(
     return Choices(available, labels, actions, recipe, structure, structure is None and raw.actions.identity)
 
 
-def _columns(raw: RawLog, found: Listed) -> tuple[Table, Callable[[int], str]]:
+def columns_of(raw: RawLog, found: Listed) -> tuple[Table, Callable[[int], str]]:
     """Return the raw columns of actions, or of candidates if these have any of their own, and how rows are named."""
     import pyarrow as pa
 

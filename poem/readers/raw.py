@@ -96,11 +96,12 @@ class Whole:
     """What is known of a log of which a table holds one block.
 
     ``block`` is the number of the block. ``vectors`` says that lists of outputs hold 0 or 1 for each label, and are not
-    sets.
+    sets. ``everything`` says that all rows have all classes as candidates.
     """
 
     block: int = 0
     vectors: bool = False
+    everything: bool = False
 
 
 @dataclass(frozen=True)

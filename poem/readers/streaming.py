@@ -1,7 +1,7 @@
 """A log that may be larger than memory, as a stream of BanditLogs of one kind."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -21,13 +21,13 @@ from poem.readers.blocks import Block, Cutting, moved
 from poem.readers.checked import BY_DEFAULT, log_of, plain_labels
 from poem.readers.columns import Columns, Roles
 from poem.readers.detect import common_format, files_of
-from poem.readers.facts import Facts
+from poem.readers.facts import Facts, with_outputs
 from poem.readers.held_contexts import HeldContexts
 from poem.readers.lines import is_by_line
 from poem.readers.log_kind import LogKind, Part
-from poem.readers.outputs import coded_outputs
+from poem.readers.notes import KEY
 from poem.readers.part_files import checked_table, joined, read_part, reader_options
-from poem.readers.raw import Origin, RawLog, Whole, check_roles, named_error
+from poem.readers.raw import Origin, RawLog, check_roles, named_error
 from poem.readers.read import BY_NAME, with_meaning
 from poem.readers.registry import format_named
 from poem.structures import Labels, Wanted
@@ -58,11 +58,14 @@ class Looked:
     trouble: PoemError | None = None
 
 
+class _ActionsDiffer(Exception):  # noqa: N818 - it never leaves this module
+    """Not all lines have the same actions: they are known by their features, in all blocks."""
+
+
 class LogStream:
     """A log in files of any size, read block by block: first to learn of what kind it is, then as BanditLogs.
 
-    Memory is bounded by a few blocks per thread. LibSVM text has no blocks: its files are read one at a time. Logs with
-    candidates are refused.
+    Memory is bounded by a few blocks per thread. LibSVM text has no blocks: its files are read one at a time.
 
     Parameters
     ----------
@@ -92,8 +95,6 @@ class LogStream:
         threads: Threads | None = None,
         progress: bool = False,
     ) -> None:
-        if actions is not None or identity:
-            raise InputError("a log with a catalogue of actions cannot be read block by block yet. Read it whole.")
         if not sources:
             raise InputError("a log has at least one file; none was given.")
         paths = [Path(source) for source in sources]
@@ -113,6 +114,8 @@ class LogStream:
         options = {"delimiter": delimiter, "actions_vary": actions_vary}
         self._options = reader_options(self._format, options, self.recipe, f"{self.name} is {name}")
 
+        self._actions = {"actions": actions, "identity": identity}
+        self._typed = "types" in self._format.takes  # types are found block by block
         self._loose = "delimiter" in self._format.takes  # any value can be read as text
         self._meanings: dict[Any, RawLog] = {}
 
@@ -124,53 +127,60 @@ class LogStream:
         parts, found = [], []
         with Progress(f"looking at {self.name}", len(self.files), self.progress, after=2.0) as line:
             for file in self.files:
-                types, facts = self._learnt(file, line)
+                part, facts = self._learnt(file, line)
                 found.append(facts)
-                parts.append(Part(file, facts.rows, types, facts.least))
+                parts.append(part)
                 line.part_done()
         return self._kind(tuple(parts), found)
 
-    def _learnt(self, file: Path, line: Progress) -> tuple[dict[str, Any], Facts]:
-        """Return the types that a file must be read with, and what it says; in a few passes if types differ."""
+    def _learnt(self, file: Path, line: Progress) -> tuple[Part, Facts]:
+        """Return how a file must be read, and what it says; in a few passes if its blocks differ."""
         types: dict[str, Any] = {}
         mixed: set[str] = set()
+        described = False
         while True:
             try:
-                seen, facts, trouble = self._pass(file, types, line)
+                seen, facts, trouble = self._pass(file, self._cutting(types, described, file), line)
             except ReadError:
                 if not mixed:
                     raise
                 types, mixed = types | dict.fromkeys(mixed, _text()), set()
                 continue
-            common = seen.common(self._loose) if "types" in self._format.takes else {}
+            except _ActionsDiffer:
+                described = True
+                continue
+            common = seen.common(self._loose) if self._typed else {}
             if common and not seen.agree() and common != types:
-                mixed = seen.mixed() if self._loose else set()
-                types = common
+                types, mixed = common, seen.mixed() if self._loose else set()
                 continue
             if trouble is not None:
                 raise trouble
             if facts is None:
                 raise ReadError(f"{file.name} is empty. Pass a file with at least one decision.")
-            return common, facts
+            return Part(file, facts.rows, common, facts.least, described), facts
 
-    def _pass(
-        self, file: Path, types: dict[str, Any], line: Progress
-    ) -> tuple[SeenTypes, Facts | None, PoemError | None]:
+    def _pass(self, file: Path, cutting: Cutting, line: Progress) -> tuple[SeenTypes, Facts | None, PoemError | None]:
         """Go over a file once; what cannot be understood may be so when all types are known."""
         seen, facts, trouble, rows = SeenTypes(file.name), None, None, 0
-        typed = "types" in self._format.takes
-        cutting = Cutting(self.block_bytes, self._options, types, partial(self._needed, file))
         for turn, count, one in self._over(file, cutting, self._look):
-            seen.add(one.schema)
+            seen.add(one.schema, turn.block.lines)
             if one.trouble is not None and trouble is None:
                 trouble = moved(one.trouble, file.name, rows, turn.block.lines)
-                if not typed:
+                if not self._typed:
                     raise trouble
-            if trouble is None and one.facts is not None and (seen.agree() or not typed):
+            if trouble is None and one.facts is not None and (seen.agree() or not self._typed):
+                if facts is not None and not facts.has_actions_of(one.facts):
+                    raise _ActionsDiffer
                 facts = one.facts if facts is None else facts.merged(one.facts)
             rows += count
             line.note(f"{rows:,} rows of {file.name}")
         return seen, facts, trouble
+
+    def _cutting(self, types: Mapping[str, Any], described: bool, looked_at: Path | None = None) -> Cutting:
+        """Return how a file is cut; all columns are read unless it is only looked at."""
+        options = {**self._options, **({"described": True} if described else {})}
+        needed = None if looked_at is None else partial(self._needed, looked_at)
+        return Cutting(self.block_bytes, options, types, needed)
 
     def _look(self, turn: Turn) -> tuple[int, Looked]:
         """Read a block and say what is in it."""
@@ -181,9 +191,10 @@ class LogStream:
             common = self._meanings.get(file) or self._meaning(plain.schema)
             origin = Origin(file.name, ((file.name, plain.num_rows),), "line" if is_by_line(plain) else "row")
             raw = replace(common, table=plain, origin=origin)
-            encoding = self.encoding if self.recipe is None and common.features is None else None
+            known = self.recipe is not None or common.features is not None
             labelled = self.labels is not None or common.labels is not None
-            return plain.num_rows, Looked(schema, Facts.of(raw, common.table.schema, encoding, labelled))
+            facts = Facts.of(raw, common.table.schema, self.encoding, known=known, labelled=labelled)
+            return plain.num_rows, Looked(schema, facts)
         except PoemError as error:
             return plain.num_rows, Looked(schema, trouble=error)
 
@@ -194,20 +205,18 @@ class LogStream:
         known = self.recipe is not None or common.features is not None
         unread = set(value_columns(common.table).values()) - set(self.encoding.by_column())
         context = [] if known else [name for name in roles.context if name not in unread]
-        single = [name for name in (roles.time, roles.context_id) if name is not None]
+        offered = None if common.about.encoded else roles.candidates
+        single = [name for name in (roles.time, roles.context_id, offered) if name is not None]
         return [*roles.output, *context, *single]
 
     def _meaning(self, schema: Any) -> RawLog:
         """Return what columns mean, with a table that has no rows."""
-        raw = RawLog(schema.empty_table(), self._format.roles, Origin(self.name), self._labels_beside())
-        ignored = self._format.ignored if self.columns.context is None else ()
-        found = with_meaning(raw, self.columns, ignored)
-        if found.has_candidates:
-            raise InputError(
-                f"{self.name} says what could have been chosen in each row (candidates), and such logs cannot be read "
-                "block by block yet. Read it whole, or leave the candidates out (--ignore, ignore=)."
-            )
-        return found
+        key = (tuple(schema.names), tuple(schema.types), (schema.metadata or {}).get(KEY))
+        if key not in self._meanings:
+            raw = RawLog(schema.empty_table(), self._format.roles, Origin(self.name), self._labels_beside())
+            ignored = self._format.ignored if self.columns.context is None else ()
+            self._meanings[key] = with_meaning(raw, self.columns, ignored, **self._actions)
+        return self._meanings[key]
 
     def _labels_beside(self) -> Labels | None:
         return None if self._format.labels is None else self._format.labels(self.files[0])
@@ -220,23 +229,15 @@ class LogStream:
             raise ReadError(f"{self.name} has no rows, only column names. Pass a log with at least one decision.")
         check_roles(common, self.missing)
         facts.check_times(common)
-        labels = self.labels if self.labels is not None else common.labels
-        vectors = facts.outputs is not None and facts.outputs.are_vectors() and not common.about.encoded
-        if labels is None and facts.outputs is not None:
-            labels = facts.outputs.labels(vectors)
-        common = replace(common, labels=labels, whole=Whole(0, vectors))
-        outputs, structure = coded_outputs(replace(common, table=facts.head), self.structure)
-        return LogKind(
-            replace(
-                common,
-                labels=outputs.labels,
-                structure=structure,
-                features=self._recipe(common, facts),
-                roles=self._roles(common, facts),
-            ),
-            parts,
-            self.missing,
+        common = replace(
+            common,
+            labels=self.labels if self.labels is not None else common.labels,
+            structure=common.structure if self.structure is None else self.structure,
+            features=self._recipe(common, facts),
+            roles=self._roles(common, facts),
         )
+        common, structure = with_outputs(common, facts, self.encoding)
+        return LogKind(common, parts, self.missing, structure)
 
     def _roles(self, common: RawLog, facts: Facts) -> Roles:
         """Return the roles without a column of times that nobody asked for, if it is all empty."""
@@ -263,7 +264,7 @@ class LogStream:
         number = 0
         for part in kind.parts:
             held = HeldContexts(part.least, self.block_bytes) if part.least else None
-            cutting = Cutting(self.block_bytes, self._options, part.types)
+            cutting = self._cutting(part.types, part.described)
             for turn, _, log in self._over(part.file, cutting, partial(self._log, kind), number, kind, held):
                 number = turn.number + 1
                 if log is not None:

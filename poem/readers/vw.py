@@ -26,13 +26,15 @@ in the default namespace the first part is left out.
 """
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 
-from poem.errors import ReadError
+from poem.errors import InputError, ReadError
 from poem.files import Source, content_of
-from poem.readers.blocks import by_lines
+from poem.readers.blocks import Block, Cutting, by_lines
 from poem.readers.columns import Roles
 from poem.readers.format import MARK, Format, Head
 from poem.readers.lines import check_parsed, with_lines
@@ -40,6 +42,8 @@ from poem.readers.vw_blocks import read_blocks
 from poem.readers.vw_lines import read_lines
 from poem.readers.vw_problems import line_number
 
+Form = Literal["lines", "blocks", "slots"]
+HEAD = 1 << 20  # bytes in which the first two lines should end
 ROLES = Roles(output=("action",), loss="cost", propensity="probability")
 _LABEL = re.compile(r"\d+(:|$)|'")
 _ZERO = re.compile(rb"0+(:|$)")
@@ -48,7 +52,7 @@ _BLOCK_WORDS = (b"shared", b"slates")
 _KEYWORDS = ("shared", "ccb", "slates", "ca")  # "ca" has continuous actions: known, so that it is refused with its line
 
 
-def read_vw(content: bytes, name: str, *, unlabelled: bool = False) -> pa.Table:
+def read_vw(content: bytes, name: str, *, unlabelled: bool = False, form: Form | None = None) -> pa.Table:
     """Read Vowpal Wabbit's text.
 
     Parameters
@@ -60,6 +64,8 @@ def read_vw(content: bytes, name: str, *, unlabelled: bool = False) -> pa.Table:
     unlabelled : bool
         Accept decisions of several lines without a label, as those to be made have none; their ``action``, ``cost``
         and ``probability`` are null. In a log this is an error.
+    form : "lines", "blocks" or "slots", optional
+        How many lines a decision has, if that is known; told by the first lines by default.
 
     Returns
     -------
@@ -72,7 +78,7 @@ def read_vw(content: bytes, name: str, *, unlabelled: bool = False) -> pa.Table:
         of a request, and, if the file has them, ``distribution``: the probabilities of the candidates.
     """
     _check_text(content, name)
-    form = _form(content)
+    form = form or _form(content)
     if form == "lines":
         return read_lines(content, name)
     return read_blocks(content, name, with_slots=form == "slots", unlabelled=unlabelled)
@@ -99,7 +105,7 @@ def _check_text(content: bytes, name: str) -> None:
         ) from None
 
 
-def _form(content: bytes) -> Literal["lines", "blocks", "slots"]:
+def _form(content: bytes) -> Form:
     """Tell by the first line, and the one below it, how many lines a decision has."""
     text = _FIRST_LINES.search(content)
     if text is None or b"|" not in text["first"]:
@@ -124,11 +130,31 @@ def _label_words(line: bytes) -> list[bytes]:
 # ---- the format -----------------------------------------------------------------------------------
 
 
-def read_table(path: Source, unlabelled: bool = False) -> pa.Table:
-    """Read a file."""
+def read_table(path: Source, unlabelled: bool = False, form: Form | None = None) -> pa.Table:
+    """Read a file; ``form`` is that of :func:`read_vw`."""
     content = content_of(path)
     check_parsed(content, path.name, b" ", per_feature=12, per_line=32)
-    return with_lines(read_vw(content, path.name, unlabelled=unlabelled), content)
+    return with_lines(read_vw(content, path.name, unlabelled=unlabelled, form=form), content)
+
+
+def _blocks(path: Path, cutting: Cutting) -> Iterator[Block]:
+    """Yield the blocks of a file that has one decision per line."""
+    if _form(content_of(path, HEAD)) != "lines":
+        raise InputError(
+            f"{path.name} has several lines per decision, whose actions are candidates. Such logs cannot be read block "
+            "by block yet. Read it whole."
+        )
+    return by_lines(_read_block)(path, cutting)
+
+
+def _read_block(path: Source, unlabelled: bool = False) -> pa.Table:
+    table = read_table(path, unlabelled, "lines")
+    if "candidates" in table.column_names:
+        raise InputError(
+            f"{path.name} has lines that name several actions, and a line that names one has all actions of the file. "
+            "Such logs cannot be read block by block yet. Read it whole."
+        )
+    return table
 
 
 def _looks(head: Head) -> bool:
@@ -140,6 +166,4 @@ def _looks(head: Head) -> bool:
     return bool(bar) and all(map(_LABEL.match, words)) and bool(words or " " in features)
 
 
-FORMAT = Format(
-    read_table, _looks, (".vw",), takes=("unlabelled",), roles=ROLES, counted="line", cut=by_lines(read_table)
-)
+FORMAT = Format(read_table, _looks, (".vw",), takes=("unlabelled",), roles=ROLES, counted="line", cut=_blocks)

@@ -44,7 +44,9 @@ class Summary:
 
     def merged(self, later: "Summary") -> "Summary":
         """Return the summary of these rows and of those that follow them."""
-        if isinstance(later, Nothing):
+        if not self.rows:
+            return later
+        if isinstance(later, Nothing) or not later.rows:
             return self._counting(later)
         if type(later) is not type(self):
             raise LogError(
