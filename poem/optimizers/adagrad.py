@@ -14,7 +14,18 @@ from numpy.random import Generator
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import RowGradient, SummedGradient, add_terms, inlined, kernel
 from poem.errors import InputError
-from poem.optimizers.base import OnStep, Optimizer, Problem, SparseRows, Trace, check_counts, start_of
+from poem.optimizers.base import (
+    Arrays,
+    Keeper,
+    OnStep,
+    Optimizer,
+    Problem,
+    SparseRows,
+    Trace,
+    check_counts,
+    start_of,
+)
+from poem.optimizers.keeping import check_kept, rng_array, set_rng, text_array, text_of
 
 State = tuple[FloatArray, IntArray, FloatArray]  # sums of squares; batches whose l2 is in each row; where l2 pulls to
 Terms = tuple[IntArray, AnyArray, FloatArray, FloatArray]  # of a gradient whose rows are sums
@@ -53,17 +64,23 @@ class AdaGrad(Optimizer):
         *,
         rng: Generator | None = None,
         on_step: OnStep | None = None,
+        keeper: Keeper | None = None,
     ) -> Trace:
         rng = np.random.default_rng(0) if rng is None else rng
         run = _Run(self, problem, problem.for_batches(start_of(problem, start)), on_step)
-        reason = "batch limit"
-        while run.batches < self._limit(problem):
-            run.begin_epoch()
-            stopped = run.epoch(rng, self._limit(problem))
+        kept = None if keeper is None else keeper.load()
+        if kept is not None:
+            run.resume(kept, rng)
+        while not run.reason:
+            stopped = "batch limit"
+            if run.batches < self._limit(problem):
+                run.begin_epoch()
+                stopped = run.epoch(rng, self._limit(problem)) or ""
             if stopped:
-                reason = stopped
-                break
-        return run.finish(reason)
+                run.finish(stopped)
+            if keeper is not None:
+                keeper.save(run.arrays(rng))
+        return run.trace()
 
     def _limit(self, problem: Problem) -> int:
         per_epoch = -(-problem.n_rows // self.batch_size)
@@ -88,6 +105,7 @@ class _Run:
     best_loss: float = np.inf
     checks_without_gain: int = 0
     curve: list[tuple[float, float]] = field(default_factory=list)
+    reason: str = ""  # why it has ended
 
     def __post_init__(self) -> None:
         self.accumulator = np.full_like(self.w, self.rules.initial)
@@ -156,19 +174,50 @@ class _Run:
             return "progressive validation"
         return None
 
-    def finish(self, reason: str) -> Trace:
-        """Evaluate the last weights and close the trace."""
+    def finish(self, reason: str) -> None:
+        """Evaluate the last weights and note why they are the last."""
         if reason not in ("progressive validation", "diverged"):  # the best weights have theirs
             self._settle_l2()
         if not np.isfinite(self.w).all():
             np.copyto(self.w, self.best_w)
             reason = "diverged"
         self.begin_epoch()
+        self.reason = reason
+
+    def trace(self) -> Trace:
+        """Return the last weights and the way to them."""
         seconds, value = self.curve[-1]
-        weights = self.problem.from_batches(self.w)
-        return Trace(
-            weights, value, self.batches, seconds, reason not in ("batch limit", "diverged"), reason, self.curve
-        )
+        weights, converged = self.problem.from_batches(self.w), self.reason not in ("batch limit", "diverged")
+        return Trace(weights, value, self.batches, seconds, converged, self.reason, self.curve)
+
+    # ---- kept between epochs ------------------------------------------------------------------
+
+    def arrays(self, rng: Generator) -> Arrays:
+        """Return all that is needed to go on."""
+        return {
+            "w": self.w,
+            "best_w": self.best_w,
+            "accumulator": self.accumulator,
+            "shrunk_at": self.shrunk_at,
+            "losses": np.array([self.loss_total, self.best_loss]),
+            "counts": np.array([self.batches, self.epochs, self.checks_without_gain]),
+            "curve": np.array(self.curve),
+            "rng": rng_array(rng),
+            "reason": text_array(self.reason),
+        }
+
+    def resume(self, kept: Arrays, rng: Generator) -> None:
+        """Go back to what was kept."""
+        none = np.empty(0)
+        check_kept(kept, self.arrays(rng) | {"curve": none, "rng": text_array(""), "reason": text_array("")})
+        for name in ("w", "best_w", "accumulator", "shrunk_at"):
+            np.copyto(getattr(self, name), kept[name])
+        self.loss_total, self.best_loss = kept["losses"].tolist()
+        self.batches, self.epochs, self.checks_without_gain = kept["counts"].tolist()
+        self.curve = [(seconds, value) for seconds, value in kept["curve"].tolist()]
+        self.reason = text_of(kept["reason"])
+        self.begin = time.perf_counter() - self.curve[-1][0]
+        set_rng(rng, kept["rng"])
 
 
 @inlined

@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.errors import InputError
 
 # Called now and then with (steps done, objective); may raise to stop the work.
 OnStep = Callable[[int, float], None]
+Arrays = dict[str, AnyArray]  # the state of a minimisation
 
 
 class SparseRows(Protocol):
@@ -58,6 +59,13 @@ class Problem(Smooth, Protocol):
     def epoch(self, rng: Generator, size: int) -> Iterable[Batch]: ...
 
 
+class Keeper(Protocol):
+    """Where a minimisation keeps its state after every step (AdaGrad: every epoch)."""
+
+    def load(self) -> Arrays | None: ...
+    def save(self, arrays: Arrays) -> None: ...
+
+
 @dataclass(frozen=True)
 class Trace:
     """The end point of an optimizer and its path.
@@ -90,8 +98,13 @@ class Optimizer(ABC):
         *,
         rng: Generator | None = None,
         on_step: OnStep | None = None,
+        keeper: Keeper | None = None,
     ) -> Trace:
-        """Return the best weights found and the trace."""
+        """Return the best weights found and the trace.
+
+        With a keeper, a run that was interrupted goes on from its last state, to the very same result. ``start``
+        is then not used, and ``rng`` is put into its state of that time.
+        """
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
