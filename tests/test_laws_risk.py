@@ -295,6 +295,21 @@ def test_batches_that_are_prepared_ahead_give_the_very_same_bits(kind, form):
 
 
 @every_kind
+def test_an_epoch_takes_the_rows_in_the_order_of_one_permutation(kind):
+    risk = make_risk(make_log(kind, "csr-replayed"), IPS(3.0))
+    wide = risk.for_batches(random_weights(risk))
+    slopes, rng, again = risk.frozen_point(wide)[1], np.random.default_rng(5), np.random.default_rng(5)
+    for _ in range(2):
+        order = again.permutation(risk.n_rows)
+        for dealt, expected in zip(risk.epoch(rng, 30), risk.batches(order, 30), strict=True):
+            (loss, found), (same_loss, same) = dealt(wide, slopes), expected(wide, slopes)
+            assert loss == same_loss
+            np.testing.assert_array_equal(found.rows, same.rows)
+            np.testing.assert_array_equal(found.values, same.values)
+    assert rng.bit_generator.state == again.bit_generator.state
+
+
+@every_kind
 @every_form
 @every_estimator
 def test_contexts_that_no_row_saw_change_nothing(kind, form, estimator):

@@ -87,6 +87,10 @@ class Design(ABC):
     def add_transposed(self, grad: FloatArray, slopes: FloatArray, threads: Threads) -> None:
         """Add Xᵀ·slopes to ``grad`` in the form of plain weights, where ``slopes`` come from :meth:`room`."""
 
+    def add_once(self, grad: FloatArray, slopes: FloatArray) -> None:
+        """Do the same for contexts that are read, used once and let go: nothing is prepared for a second time."""
+        self.add_transposed(grad, slopes, Threads())
+
     @abstractmethod
     def batches(self, contexts: IntArray, size: int) -> Sequence["SomeContexts"]:
         """Return some contexts, in any order, cut into batches of a size."""

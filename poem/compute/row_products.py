@@ -83,6 +83,20 @@ def add_rows_times(
 
 
 @kernel
+def scatter_rows(
+    begins: IntArray, ends: IntArray, indices: AnyArray, data: FloatArray, slopes: FloatArray, out: FloatArray
+) -> None:
+    """Add the transposed product of sparse rows with slopes, row by row: no transpose is needed."""
+    width = slopes.shape[1]
+    for r in range(begins.shape[0]):
+        slope = slopes[r]
+        for t in range(begins[r], ends[r]):
+            target, value = out[indices[t]], data[t]
+            for j in range(width):
+                target[j] += value * slope[j]
+
+
+@kernel
 def copy_rows(
     begins: IntArray,
     ends: IntArray,

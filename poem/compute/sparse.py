@@ -14,8 +14,15 @@ from poem.compute.gradients import SummedGradient, Terms
 from poem.compute.kernels import Threads
 from poem.compute.linear import DenseDesign, Design, SomePlain, runs
 from poem.compute.matrix import Matrix, is_sparse
-from poem.compute.packed import FloatType, packed
-from poem.compute.row_products import add_rows_times, copy_rows, rows_times, some_rows_times, sort_by_feature
+from poem.compute.packed import FloatType, packed, packed_zeros
+from poem.compute.row_products import (
+    add_rows_times,
+    copy_rows,
+    rows_times,
+    scatter_rows,
+    some_rows_times,
+    sort_by_feature,
+)
 
 DENSE_ENOUGH = 2 / 3  # where 8 bytes an entry are less than the 12 of a non-zero
 
@@ -115,6 +122,14 @@ class SparseDesign(Design):
         threads.map(add, pairs(cuts_by_work((np.diff(pointers) + 1) * grad.shape[1])))
         if self.intercept:
             grad[-1] += slopes[:, : grad.shape[1]].sum(axis=0)
+
+    def add_once(self, grad: FloatArray, slopes: FloatArray) -> None:
+        k = grad.shape[1]
+        wide = packed_zeros(self.n_features, k)
+        scatter_rows(self._begins, self._ends, self._columns, self._data, frozen(slopes), wide)
+        grad[: self.n_features] += wide[:, :k]
+        if self.intercept:
+            grad[-1] += slopes[:, :k].sum(axis=0)
 
     def batch_scores(self, wide: FloatArray, k: int, contexts: IntArray) -> FloatArray:
         out = np.empty((len(contexts), k))

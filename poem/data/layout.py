@@ -187,10 +187,12 @@ class Layout:
         grad: FloatArray,
         threads: Threads,
         more: Callable[[Piece, FloatArray], FloatArray] | None = None,
+        once: bool = False,
     ) -> None:
         """Add Σᵢ coefᵢ·∇log h(yᵢ|xᵢ) over the rows of a shard to ``grad``.
 
-        ``more`` returns what else the objective has for slopes in the scores of a piece.
+        ``more`` returns what else the objective has for slopes in the scores of a piece. ``once`` says that the rows
+        are not used again.
         """
         k = self.structure.n_scores
         slopes = shard.design.room(k)
@@ -203,7 +205,10 @@ class Layout:
                 part += more(piece, piece_scores)
 
         threads.map(one, zip(shard.pieces, scores, strict=True))
-        shard.design.add_transposed(grad, slopes, threads)
+        if once:
+            shard.design.add_once(grad, slopes)
+        else:
+            shard.design.add_transposed(grad, slopes, threads)
 
     def log_prob(self, w: FloatArray, threads: Threads) -> FloatArray:
         """Return log h(yᵢ|xᵢ) of every row, in the layout's order."""

@@ -8,6 +8,7 @@ the sums).
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,8 +39,12 @@ class Objective(Estimator):
     """An estimator that learning can minimise.
 
     ``loss`` is the scaled loss of each row, or its residual from a loss model; ``base`` is the model's mean under
-    the policy (None without a model).
+    the policy (None without a model). Of its ``n_sums`` sums, the value depends on the first ``n_value_sums``; the
+    others are for the standard error.
     """
+
+    n_sums: ClassVar[int]
+    n_value_sums: ClassVar[int]
 
     def log_divisor(self, log_propensity: FloatArray) -> FloatArray:
         """Return the logarithm of what h(y|x) is divided by."""
@@ -79,6 +84,9 @@ class MeanObjective(Objective):
     The stderr is √(Var(u)/n) with Var's n − 1 (Theorem 1). Its slopes are the paper's A and B of
     Proposition 1 up to the factor √n: freezing them gives exactly its majoriser.
     """
+
+    n_sums: ClassVar[int] = 2
+    n_value_sums: ClassVar[int] = 1
 
     def weighted(self, ratio: FloatArray, loss: FloatArray) -> FloatArray:
         """Return u minus the base."""

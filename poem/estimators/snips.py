@@ -16,6 +16,8 @@ class SNIPS(Weighted, Objective):
     """v = Σrδ/Σr, from five sums; the standard error is √(Σr²(δ − v)²)/Σr (delta method)."""
 
     name: ClassVar[str] = "SNIPS"
+    n_sums: ClassVar[int] = 5
+    n_value_sums: ClassVar[int] = 2
 
     def sums(self, ratio: FloatArray, loss: FloatArray, base: FloatArray | None = None) -> FloatArray:
         u = ratio * loss

@@ -10,6 +10,7 @@ from poem.data import LARGEST_LOSS, LEAST_SPREAD, BanditLog
 from poem.errors import InputError, LearningError
 from poem.estimators import LARGEST_LOG_RATIO, Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
+from poem.packed import PackedLog, quantiles_of
 
 PLURAL = {"loss": "losses", "reward": "rewards"}
 LossBounds = tuple[float, float] | Literal["auto"]
@@ -30,10 +31,14 @@ class Clips:
     most: float
 
     @classmethod
-    def of(cls, log: BanditLog) -> "Clips":
+    def of(cls, log: BanditLog | PackedLog) -> "Clips":
         """Find the clips of a log."""
-        p10, p90 = np.quantile(log.log_propensity, [0.1, 0.9])
-        most = _clip(np.ptp(log.log_propensity))
+        at = [0.1, 0.9, 0.0, 1.0]
+        if isinstance(log, PackedLog):
+            p10, p90, low, high = quantiles_of(log, "log_propensity", at, log.backend)
+        else:
+            p10, p90, low, high = np.quantile(log.log_propensity, at)
+        most = _clip(high - low)
         if p90 - p10 >= 1.0:
             return cls(_clip(p90 - p10), "P90/P10", most)
         return cls(_clip(-p10), "1/P10", most)
@@ -91,17 +96,35 @@ class Calibration:
         )
 
 
-def calibrate(log: BanditLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog) -> Calibration:
+def calibrate(
+    log: BanditLog | PackedLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog
+) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     low, high = loss_range(loss_bounds, log, *held)
     clips = Clips.of(log)
     clip, rule = clips.asked_by(estimator)
-    scaled = (log.loss - high) / (high - low)
     # λ* = −mean/√(Var/n): the logging policy's ratios are all 1, so that u is the loss itself.
-    spread = float(np.sqrt(scaled.var(ddof=1) / len(scaled)))
-    lam_star = -float(scaled.mean()) / spread if spread > 0.0 else 0.0
+    n, mean, variance = _moments(log, high, high - low)
+    spread = float(np.sqrt(variance / n))
+    lam_star = -mean / spread if spread > 0.0 else 0.0
     source: Literal["given", "data"] = "data" if loss_bounds == "auto" else "given"
     return Calibration(low, high, source, clip, rule, lam_star, clips)
+
+
+def _moments(log: BanditLog | PackedLog, high: float, span: float) -> tuple[int, float, float]:
+    """Return the number, the mean and the variance of the scaled losses."""
+    if isinstance(log, BanditLog):
+        scaled = (log.loss - high) / span
+        return len(scaled), float(scaled.mean()), float(scaled.var(ddof=1))
+    n, mean, squares = 0, 0.0, 0.0
+    for note in log.shards:  # by Chan, Golub and LeVeque: as exact as two passes
+        scaled = (log.column(note, "loss") - high) / span
+        count, own = len(scaled), float(scaled.mean())
+        away = own - mean
+        squares += float(scaled.var()) * count + away**2 * n * count / (n + count)
+        mean += away * count / (n + count)
+        n += count
+    return n, mean, squares / max(n - 1, 1)
 
 
 def check_learnable(log: BanditLog, force: bool = False) -> None:
@@ -139,13 +162,13 @@ def check_varied(train: BanditLog) -> None:
         )
 
 
-def loss_range(loss_bounds: LossBounds, log: BanditLog, *held: BanditLog) -> tuple[float, float]:
+def loss_range(loss_bounds: LossBounds, log: BanditLog | PackedLog, *held: BanditLog) -> tuple[float, float]:
     """Return the lowest and the highest loss: the bounds that were given, if they hold for all rows, or the extremes.
 
     ``loss_bounds`` are of what the log has, losses or rewards; what is returned is always of losses.
     """
-    parts = (log, *held)
-    found = min(float(part.loss.min()) for part in parts), max(float(part.loss.max()) for part in parts)
+    lows, highs = zip(*map(_extremes, (log, *held)), strict=True)
+    found = min(lows), max(highs)
     if 0.0 < found[1] - found[0] < LEAST_SPREAD:
         raise InputError(
             f"the log's {PLURAL[log.outcome]} differ by {found[1] - found[0]:g} at the most, too little to compute "
@@ -164,7 +187,13 @@ def loss_range(loss_bounds: LossBounds, log: BanditLog, *held: BanditLog) -> tup
     return low, high
 
 
-def _turned(bounds: tuple[float, float], log: BanditLog) -> tuple[float, float]:
+def _extremes(log: BanditLog | PackedLog) -> tuple[float, float]:
+    if isinstance(log, PackedLog):
+        return log.loss_range
+    return float(log.loss.min()), float(log.loss.max())
+
+
+def _turned(bounds: tuple[float, float], log: BanditLog | PackedLog) -> tuple[float, float]:
     """Turn bounds of losses into those of what the log has, and back."""
     low, high = bounds
     return (low, high) if log.outcome == "loss" else (0.0 - high, 0.0 - low)

@@ -40,6 +40,7 @@ from poem.learning.selection import (
     ordered_by_likely,
     ordered_for_certificate,
 )
+from poem.learning.shards import Shards
 from poem.learning.training import Training
 from poem.optimizers import Optimizer
 from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
@@ -65,6 +66,7 @@ class Wish:
     n_jobs: int | None
     seed: int
     checkpoint: str | Path | None
+    shards: Shards | None = None  # what the log is a sample of
 
 
 class Stages:
@@ -91,6 +93,7 @@ class Stages:
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
         self._check_start()
         self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
+        self.own = own
         self.rungs: list[Rung] = self._rungs(by_unit=self.certifies or not own)
         self.held_out = [split.held for split in self.rungs[0].splits if split.held is not None]
         self.calibration: Calibration = self._calibrated(learners)
@@ -98,7 +101,9 @@ class Stages:
         self.recipes: list[Recipe] = self._recipes(learners)
         validation = self.choice.validation
         self.again = not self.certifies and (
-            len(self.rungs[0].splits) > 1 or (self.doubly_robust and isinstance(validation, str | float))
+            len(self.rungs[0].splits) > 1
+            or (self.doubly_robust and isinstance(validation, str | float))
+            or (wish.shards is not None and wish.shards.warm)
         )
         self.threads = Threads(count_threads(wish.n_jobs))
 
@@ -151,7 +156,8 @@ class Stages:
         source, *others = (plan.first,) if shared else (splits[0].train, *self.held_out)
         if not self.certifies:
             check_varied(source)
-        return calibrate(source, main_estimator(learners), self.wish.loss_bounds, *others, *plan.rest)
+        everything = source if self.wish.shards is None else self.wish.shards.log
+        return calibrate(everything, main_estimator(learners), self.wish.loss_bounds, *others, *plan.rest)
 
     def _recipes(self, learners: Sequence[Learner]) -> list[Recipe]:
         recipes = [recipe for learner in learners for recipe in learner.recipes()]
@@ -209,6 +215,7 @@ class Stages:
             known=None if logger is None else known_logger(logger, weights),
             seed=self.wish.seed,
             threads=self.threads,
+            shards=self.wish.shards if self.own else None,
         )
 
     def _training(self, rung: Rung) -> Training:
@@ -217,14 +224,15 @@ class Stages:
 
     def _calibration(self, rung: Rung) -> Calibration:
         """λ* grows with the square root of the rows."""
-        if len(self.rungs) == 1:
+        if len(self.rungs) == 1 and (self.wish.shards is None or self.own):
             return self.calibration
-        share = len(rung.log) / len(self.plan.first)
+        share = len(rung.log) / len(self.plan.first if self.wish.shards is None else self.wish.shards.log)
         return replace(self.calibration, lam_star=self.calibration.lam_star * share**0.5)
 
     def again_on(self, log: BanditLog) -> Training:
         """Return rows to learn the chosen recipe from again."""
-        return self.whole.part(log if len(self.rungs) == 1 else with_seen_contexts(log), True, self.calibration)
+        rows = log if len(self.rungs) == 1 else with_seen_contexts(log)
+        return self.whole.part(rows, True, self.calibration, self.wish.shards)
 
     @property
     def work(self) -> int:

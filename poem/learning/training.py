@@ -16,6 +16,7 @@ from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
 from poem.learning.ground import Ground, grown_ground, spread_of
 from poem.learning.portfolio import GROWN, Recipe
+from poem.learning.shards import Shards, followed, follows_shards
 from poem.models import (
     CautiousLosses,
     ContextLosses,
@@ -30,6 +31,7 @@ from poem.models import (
 )
 from poem.objectives import Risk, imitation
 from poem.optimizers import Trace
+from poem.packed import context_folds
 from poem.policies import Policy, Record, TraceRecord, policy_for
 from poem.structures import Available, Structure
 
@@ -46,7 +48,8 @@ class Training:
     """Rows to train on: their layout, scaled losses, loss models and starts.
 
     What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
-    not given.
+    not given. With ``shards``, the rows are a sample of these: loss models and starts come from the sample, and
+    objectives are those of all shards.
     """
 
     def __init__(
@@ -62,15 +65,22 @@ class Training:
         strengths: Strengths | None = None,
         seed: int = 0,
         threads: Threads | None = None,
+        shards: Shards | None = None,
     ) -> None:
-        self.log, self.calibration, self.seed = log, calibration, seed
+        self.log, self.calibration, self.seed, self.shards = log, calibration, seed, shards
         self.structure, self.intercept = structure, intercept
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
 
-    def part(self, log: BanditLog, needs_model: bool, calibration: Calibration | None = None) -> "Training":
+    def part(
+        self,
+        log: BanditLog,
+        needs_model: bool,
+        calibration: Calibration | None = None,
+        shards: Shards | None = None,
+    ) -> "Training":
         """Return the same for other rows; it takes over the strength of the loss model, and the calibration if none."""
-        if log is self.log:
+        if log is self.log and shards in (None, self.shards):
             return self
         return Training(
             log,
@@ -83,6 +93,7 @@ class Training:
             strengths=self.strengths if needs_model else None,
             seed=self.seed,
             threads=self.threads,
+            shards=shards,
         )
 
     # ---- what candidates share --------------------------------------------------------------
@@ -121,11 +132,23 @@ class Training:
     @cached_property
     def crossed(self) -> tuple[list[LossModel], IntArray]:
         """Models of the rows of all folds but one, and the fold of each context."""
-        fold = folds_by_context(self.log, FOLDS, self.seed)
+        # Of a sample, by hash: so that each context takes the same model in its shard.
+        by_hash = self.shards is not None
+        fold = context_folds(self.log, FOLDS) if by_hash else folds_by_context(self.log, FOLDS, self.seed)
         if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
             return [self.model], np.zeros_like(fold)
         parts = [with_seen_contexts(self.log.take(fold[self.log.context] != part)) for part in range(FOLDS)]
         return self.threads.map(lambda part: self._model(part, Threads()), parts), fold
+
+    @cached_property
+    def shard_models(self) -> tuple[LossModel, ...]:
+        """The same for shards, without trees: these would take most of the time of each pass."""
+        models, fold = self.crossed
+        if not any(model.forest for model in models):
+            return tuple(models)
+        parts = [self.log.take(fold[self.log.context] != part) for part in range(len(models))]
+        how = self.strengths, self.calibration.bounds, self.threads
+        return tuple(fit_without_trees(with_seen_contexts(part), *how) for part in parts)
 
     @cached_property
     def imitated(self) -> FloatArray:
@@ -256,18 +279,29 @@ class Training:
         risk = self._risk(recipe, start, threads)
         if learner.estimator is None:
             trace = self._as_it_is(risk, start)
+        elif self.shards is not None and follows_shards(recipe):
+            models = self.shard_models if risk.estimator.needs_model else ()
+            objective = self.shards.objective(risk.estimator, self.calibration.bounds, self.intercept, models)
+            found, weights = followed(recipe, risk, objective, self.shards, start, rng, on_step)
+            return self._made(recipe, risk.lam, found, weights, len(self.shards.log), record)
         else:
             trace = learner.optimizer.minimize(risk, start, rng=rng, on_step=on_step)
         ratio = risk.ratios(trace.weights)
-        clipped = risk.estimator.clipped(ratio)
+        weights = float(ratio.mean()), float(risk.estimator.clipped(ratio).mean())
+        return self._made(recipe, risk.lam, trace, weights, len(self.log), record)
+
+    def _made(
+        self, recipe: Recipe, lam: float, trace: Trace, weights: tuple[float, float], rows: int, record: Record
+    ) -> Policy:
+        """Return the policy at the end of a trace; ``weights`` are the mean weight and the share at the clip."""
         made = replace(
             record,
-            learner=learner.name,
-            start=learner.start,
-            lam=risk.lam,
+            learner=recipe.learner.name,
+            start=recipe.learner.start,
+            lam=lam,
             calibration=asdict(self.calibration),
-            trace=TraceRecord.of(trace, float(ratio.mean()), float(clipped.mean())),
-            n_train=len(self.log),
+            trace=TraceRecord.of(trace, *weights),
+            n_train=rows,
             settings=record.settings | recipe.settings(),
         )
         return policy_for(self.log, trace.weights, self.intercept, made, self.ground(recipe).forest)

@@ -2,5 +2,6 @@
 
 from poem.objectives.likelihood import imitation, propensity_model
 from poem.objectives.risk import Risk
+from poem.objectives.sharded import ShardedRisk, ShardObjective
 
-__all__ = ["Risk", "imitation", "propensity_model"]
+__all__ = ["Risk", "ShardObjective", "ShardedRisk", "imitation", "propensity_model"]

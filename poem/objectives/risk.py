@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from itertools import chain
 
 import numpy as np
+from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.compute import RowGradient, SomeContexts, SummedGradient, Threads
@@ -115,40 +116,77 @@ class Risk:
         self, wide: FloatArray, ratio: FloatArray, base: FloatArray | None
     ) -> tuple[FloatArray, list[list[FloatArray] | None]]:
         """Fill ``ratio`` and ``base``; return the estimator's sums and, of each shard, the scores if they are few."""
-        layout, estimator = self.layout, self.estimator
-
-        def use(piece: Piece, scores: FloatArray, log_prob: FloatArray, shard: Shard) -> FloatArray:
-            rows = piece.rows
-            ratio[rows] = estimator.ratios(log_prob - self.log_divisor[rows])
-            if base is None or self.losses is None:
-                return estimator.sums(ratio[rows], self.loss[rows])
-            values = self.losses.of_piece(shard, piece)
-            base[rows] = np.repeat(piece.space.mean_under(scores, values), np.diff(piece.starts))
-            return estimator.sums(ratio[rows], self.loss[rows], base[rows])
-
+        layout = self.layout
         parts: list[FloatArray] = []
         kept: list[list[FloatArray] | None] = []
         for shard in layout.shards:
-            scores, sums = layout.forward(shard, wide, self.threads, partial(use, shard=shard))
+            scores, sums = layout.forward(shard, wide, self.threads, partial(self._use, shard, ratio, base))
             parts.extend(sums)
             kept.append(scores if layout.keeps_scores else None)
         return np.sum(parts, axis=0), kept
 
+    def _use(
+        self,
+        shard: Shard,
+        ratio: FloatArray,
+        base: FloatArray | None,
+        piece: Piece,
+        scores: FloatArray,
+        log_prob: FloatArray,
+    ) -> FloatArray:
+        """Fill ``ratio`` and ``base`` for the rows of a piece; return its sums."""
+        rows, estimator = piece.rows, self.estimator
+        ratio[rows] = estimator.ratios(log_prob - self.log_divisor[rows])
+        if base is None or self.losses is None:
+            return estimator.sums(ratio[rows], self.loss[rows])
+        values = self.losses.of_piece(shard, piece)
+        base[rows] = np.repeat(piece.space.mean_under(scores, values), np.diff(piece.starts))
+        return estimator.sums(ratio[rows], self.loss[rows], base[rows])
+
     def _coefficients(self, ratio: FloatArray, base: FloatArray | None, slopes: FloatArray) -> FloatArray:
         """Turn ratios into coefficients, and bases into theirs, in place: more arrays of rows are not needed."""
-        estimator = self.estimator
 
         def one(rows: slice) -> None:
-            if base is None:
-                ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes)
-                return
-            assert isinstance(estimator, MeanObjective)
-            slope = estimator.base_coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
-            ratio[rows] = estimator.coefficients(ratio[rows], self.loss[rows], slopes, base[rows])
-            base[rows] = slope
+            found, slope = self._coefficients_in(rows, ratio, base, slopes)
+            ratio[rows] = found
+            if base is not None and slope is not None:
+                base[rows] = slope
 
         self.threads.map(one, (piece.rows for shard in self.layout.shards for piece in shard.pieces))
         return frozen(ratio)
+
+    def _coefficients_in(
+        self, rows: slice, ratio: FloatArray, base: FloatArray | None, slopes: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return the coefficients of some rows, and those of their bases."""
+        estimator, own = self.estimator, None if base is None else base[rows]
+        found = estimator.coefficients(ratio[rows], self.loss[rows], slopes, own)
+        if own is None:
+            return found, None
+        assert isinstance(estimator, MeanObjective)
+        return found, estimator.base_coefficients(ratio[rows], self.loss[rows], slopes, own)
+
+    def sums_and_gradients(self, w: FloatArray, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the estimator's sums, and the gradients of slopes·sums for each row of ``slopes``, in one pass.
+
+        The objective is a smooth function of the sums: together with those of other rows, this is all it needs.
+        """
+        layout, wide, n = self.layout, self.layout.design.widen(w), self.n_rows
+        ratio, base = np.empty(n), self._base()
+        coef, slope = np.empty(n), None if base is None else np.empty(n)
+        parts: list[FloatArray] = []
+        grads = np.zeros((len(slopes), *self.shape))
+        for shard in layout.shards:
+            scores, sums = layout.forward(shard, wide, self.threads, partial(self._use, shard, ratio, base))
+            parts.extend(sums)
+            rows = slice(shard.pieces[0].rows.start, shard.pieces[-1].rows.stop)
+            for grad, wanted in zip(grads, slopes, strict=True):
+                coef[rows], own = self._coefficients_in(rows, ratio, base, wanted)
+                if slope is not None and own is not None:
+                    slope[rows] = own
+                more = self._slopes_of_base(shard, slope)
+                layout.backward(shard, scores, frozen(coef), grad, self.threads, more, once=True)
+        return np.sum(parts, axis=0), grads
 
     def _slopes_of_base(
         self, shard: Shard, base: FloatArray | None
@@ -190,6 +228,10 @@ class Risk:
     def centre_for_batches(self) -> FloatArray | None:
         """Where l2 pulls to, in the form that batches work on."""
         return None if self.centre is None else self.for_batches(self.centre)
+
+    def epoch(self, rng: Generator, size: int) -> Iterator["Batch"]:
+        """Yield all rows in a random order, in batches of a size."""
+        return self.batches(rng.permutation(self.n_rows), size)
 
     def batches(self, order: IntArray, size: int) -> Iterator["Batch"]:
         """Yield all rows in some order, in batches of a size; with threads, the next ones are prepared meanwhile."""

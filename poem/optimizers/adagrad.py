@@ -59,7 +59,7 @@ class AdaGrad(Optimizer):
         reason = "batch limit"
         while run.batches < self._limit(problem):
             run.begin_epoch()
-            stopped = run.epoch(rng.permutation(problem.n_rows), self._limit(problem))
+            stopped = run.epoch(rng, self._limit(problem))
             if stopped:
                 reason = stopped
                 break
@@ -101,9 +101,9 @@ class _Run:
         value, self.slopes = self.problem.frozen_point(self.w)
         self.curve.append((time.perf_counter() - self.begin, value))
 
-    def epoch(self, order: IntArray, limit: int) -> str | None:
+    def epoch(self, rng: Generator, limit: int) -> str | None:
         """Process all rows once; return the reason to stop, or None."""
-        for batch in self.problem.batches(order, self.rules.batch_size):
+        for batch in self.problem.epoch(rng, self.rules.batch_size):
             loss, gradient = batch(self.w, self.slopes)
             self.loss_total += loss
             self.batches += 1

@@ -42,7 +42,8 @@ class Problem(Smooth, Protocol):
     """A smooth function that can also be evaluated in batches of rows.
 
     Batches use the problem's own form of weights, which :meth:`for_batches` creates. In that form l2 pulls
-    towards ``centre_for_batches``, or towards 0.
+    towards ``centre_for_batches``, or towards 0. :meth:`epoch` deals all rows once, in a random order, into
+    batches of a size. It draws from ``rng`` itself, so that the state of ``rng`` says where a run is.
     """
 
     @property
@@ -54,7 +55,7 @@ class Problem(Smooth, Protocol):
     def for_batches(self, w: FloatArray) -> FloatArray: ...
     def from_batches(self, wide: FloatArray) -> FloatArray: ...
     def frozen_point(self, wide: FloatArray) -> tuple[float, FloatArray]: ...
-    def batches(self, order: IntArray, size: int) -> Iterable[Batch]: ...
+    def epoch(self, rng: Generator, size: int) -> Iterable[Batch]: ...
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
-from poem.packed.hashing import HashArray, unit_hashes, value_hashes
+from poem.packed.hashing import HashArray, context_folds, unit_hashes, value_hashes
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.manifest import ShardNote
+from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
@@ -10,9 +11,12 @@ __all__ = [
     "PackWriter",
     "PackedLog",
     "ShardNote",
+    "context_folds",
+    "extremes_of",
     "is_packed",
     "open_log",
     "pack_folder",
+    "quantiles_of",
     "shards_for",
     "unit_hashes",
     "value_hashes",

@@ -39,6 +39,11 @@ def context_hashes(log: BanditLog) -> HashArray:
     return out
 
 
+def context_folds(log: BanditLog, folds: int) -> IntArray:
+    """Deal the contexts of a log into folds; return the fold of each."""
+    return (_mixed(context_hashes(log)) % np.uint64(folds)).astype(np.int64)
+
+
 def value_hashes(values: AnyArray) -> HashArray:
     """Return the number of each value; equal strings or numbers have equal ones."""
     kind = values.dtype.kind

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from poem.backends import Backend
 from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import InputError, PackedError
-from poem.files import Folder
+from poem.files import Folder, room, size_of
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
 from poem.packed.rows import log_of_rows
 from poem.packed.shard_file import check_present, read_shard
@@ -33,10 +34,26 @@ class PackedLog:
         What the folder says of its shards.
     low, high : int
         Units with hashes from ``low`` to below ``high`` belong to this part.
+    memory : int
+        How many bytes work on this log may take, about.
+    backend : Backend or None
+        Where work on its shards is run; None is threads of this process.
     """
 
-    def __init__(self, folder: Folder, manifest: Manifest, kind: BanditLog, low: int = 0, high: int = ALL) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        manifest: Manifest,
+        kind: BanditLog,
+        low: int = 0,
+        high: int = ALL,
+        *,
+        memory: int | None = None,
+        backend: Backend | None = None,
+    ) -> None:
         self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
+        self.memory = room().limit if memory is None else memory
+        self.backend = backend
 
     def __reduce__(self) -> Any:
         return _reopened, (self.folder.place, self.low, self.high)
@@ -81,7 +98,8 @@ class PackedLog:
     @cached_property
     def shards(self) -> tuple[ShardNote, ...]:
         """The shards that hold units of this part, in the order of their hashes."""
-        return tuple(one for one in self.manifest.shards if one.low < self.high and one.high > self.low and one.rows)
+        near = (one for one in self.manifest.shards if one.low < self.high and one.high > self.low)
+        return tuple(one for one in near if self._is_whole(one) or len(self._hashes(one)))
 
     def _is_whole(self, note: ShardNote) -> bool:
         return note.low >= self.low and note.high <= self.high
@@ -99,8 +117,7 @@ class PackedLog:
         return rows, units
 
     def _hashes(self, note: ShardNote) -> Any:
-        found = read_shard(self.folder, note, ["unit"]).column("unit").to_numpy()
-        return found[self._inside(found)]
+        return self.column(note, "unit")
 
     def _inside(self, hashes: Any) -> Any:
         return (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
@@ -141,7 +158,8 @@ class PackedLog:
         span = self.high - self.low
         low = self.low + round(first * span) if first > 0.0 else self.low
         high = self.low + round(last * span) if last < 1.0 else self.high
-        found = PackedLog(self.folder, self.manifest, self.kind, low, high)
+        how: dict[str, Any] = {"memory": self.memory, "backend": self.backend}
+        found = PackedLog(self.folder, self.manifest, self.kind, low, high, **how)
         if not len(found):
             raise InputError(f"no unit lies between {first:g} and {last:g} of the log. Take a larger part of it.")
         return found
@@ -158,6 +176,13 @@ class PackedLog:
         if self._is_whole(note):
             return log
         return log.take(self._inside(table.column("unit").to_numpy()))
+
+    def column(self, note: ShardNote, name: str) -> Any:
+        """Return one column of the rows of a shard that belong to this part: nothing else is read."""
+        if self._is_whole(note):
+            return read_shard(self.folder, note, [name]).column(name).to_numpy()
+        table = read_shard(self.folder, note, ["unit", name])
+        return table.column(name).to_numpy()[self._inside(table.column("unit").to_numpy())]
 
     def logs(self) -> Iterator[BanditLog]:
         """Yield the rows shard by shard."""
@@ -184,14 +209,24 @@ def is_packed(place: str | os.PathLike[str]) -> bool:
     return Folder(place).size(NAME) is not None
 
 
-def open_log(place: str | os.PathLike[str]) -> PackedLog:
+def open_log(
+    place: str | os.PathLike[str], *, memory: int | str | None = None, backend: Backend | None = None
+) -> PackedLog:
     """Open a folder that :func:`poem.pack_log` has made; only its manifest is read.
 
     Parameters
     ----------
     place : path or address
         A folder on this machine, or anywhere that fsspec reaches, such as ``s3://bucket/packed``.
+    memory : int or str, optional
+        What work on the log may take, about, such as ``"4GB"``; half of the free memory by default.
+    backend : Backend, optional
+        Where work on its shards is run: ``poem.Threads()``, or ``poem.Dask(client)`` for a cluster. By default, as many
+        threads as ``n_jobs`` of :func:`poem.fit` and others say.
     """
+    if not isinstance(backend, Backend | None):
+        raise InputError(f"backend must be poem.Threads() or poem.Dask(client); found {backend!r}.")
+    size = None if memory is None else size_of(memory)
     if not isinstance(place, str | os.PathLike):
         raise InputError(f"open_log takes the path of a packed folder; found {type(place).__name__}.")
     folder = Folder(place)
@@ -204,7 +239,7 @@ def open_log(place: str | os.PathLike[str]) -> PackedLog:
     manifest = manifest_from(text, str(folder))
     for note in manifest.shards:
         check_present(folder, note)
-    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256))
+    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256), memory=size, backend=backend)
 
 
 def _kind(folder: Folder, sha256: str) -> BanditLog:
