@@ -20,7 +20,7 @@ from poem.evaluation.shard_sums import EVENTS, LOGGED, WEIGHTS, Candidate, FoldM
 from poem.evaluation.table import Evaluation
 from poem.evaluation.uncertainty import Uncertainty
 from poem.packed import PackedLog
-from poem.policies import UNSUPPORTED, by_context_alone, named_policies
+from poem.policies import UNSUPPORTED, by_context_alone, judge_one, named_policies
 from poem.progress import PATIENCE, Progress
 
 STREAMED = ("t", "normal", "bernstein", "bootstrap")  # intervals that sums suffice for
@@ -72,6 +72,7 @@ def check_interval(interval: str) -> None:
 def evaluate_packed(log: PackedLog, request: Request, progress: bool | None = None) -> Evaluation:
     """Judge all policies on a packed log; and on the rows of each logger alone, if it has several."""
     check_interval(request.options.interval)
+    _check_fitting(log, request)
     loggers = _loggers(log, request.backend)
     passes = [log, *(log.of_logger(name) for name in loggers)]
     with OneBlasThread(), _shown(progress, sum(map(len, passes))) as line:
@@ -92,9 +93,16 @@ def estimate_packed(log: PackedLog, policy: Any, estimator: Estimator, options: 
     if estimator.needs_model:
         raise InputError("this estimator needs a loss model, and none was given. Use poem.evaluate with model=.")
     request = Request(named, {"only": estimator}, LOGGED, None, 2, options, backend)
+    _check_fitting(log, request)
     with OneBlasThread(), _shown(None, len(log)) as line:
         (part,) = Streamed(log, request, line).parts
     return part.found["only"].estimate
+
+
+def _check_fitting(log: PackedLog, request: Request) -> None:
+    """Ask all policies about one row, so that one for other outputs is refused before any work is done."""
+    for name, policy in request.policies:
+        judge_one(name, policy, log.kind, 1)
 
 
 def _loggers(log: PackedLog, backend: Backend) -> list[Any]:

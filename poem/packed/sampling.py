@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import IntArray
-from poem.data import BanditLog
+from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.packed.hashing import HashArray, turned
 from poem.packed.log import PackedLog
@@ -30,7 +30,7 @@ def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sampl
     logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
     log, unit = BanditLog.concat(logs), np.concatenate(units)
     order = np.argsort(unit, kind="stable")
-    return Sample(*merged(log.take(order), unit[order]), share >= 1.0)
+    return Sample(*merged(with_seen_contexts(log.take(order)), unit[order]), share >= 1.0)
 
 
 def unit_folds(hashes: HashArray, folds: int, seed: int) -> IntArray:
