@@ -21,7 +21,7 @@ from estimators.bandits import cs
 
 from benchmarks.data import labelled
 from poem.arrays import FloatArray, IntArray
-from poem.estimators.base import Terms
+from poem.estimators import Terms
 from poem.estimators.betting import Bets, lower_bound
 from poem.estimators.intervals import bernstein, least_mean
 

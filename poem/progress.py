@@ -175,6 +175,11 @@ class Progress:
         self.done = done
         self._show("", force=False)
 
+    def advance(self, more: int) -> None:
+        """Note that so much more is done, and show how much of it is done per second."""
+        self.done += more
+        self._show(f"({self.done / max(self._elapsed(), 1e-9):,.0f}{self.unit} per second)", force=False)
+
     def note(self, text: str) -> None:
         """Show where the present part stands, a few times a second at the most."""
         self._show(text, force=False)

@@ -34,10 +34,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 
 import poem
+from poem.certificates import pareto_k
 from poem.estimators import IPS, SNIPS, DoublyRobust, Rows, ShrinkageDR, SwitchDR
 from poem.estimators.intervals import bernstein, bootstrap, clopper_pearson, least_mean, normal, student, truncated
 from poem.evaluation.comparison import ALL
-from poem.evaluation.diagnostics import diagnose, pareto_k
+from poem.evaluation.diagnostics import diagnose
 from poem.evaluation.support import Support
 
 pytestmark = pytest.mark.usefixtures("one_blas_thread")

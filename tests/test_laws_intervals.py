@@ -24,18 +24,18 @@ import poem
 from poem.compute.kernels import Threads
 from poem.errors import InputError
 from poem.estimators import IPS
-from poem.estimators.base import standard_error
 from poem.estimators.intervals import (
     BLOCK,
     FLOORED,
-    _poisson_table,
     bernstein,
     bootstrap,
     clopper_pearson,
     least_mean,
     normal,
+    poisson_table,
     student,
 )
+from poem.estimators.sums import standard_error
 from poem.evaluation.comparison import ALL
 from poem.evaluation.diagnostics import diagnose
 from poem.evaluation.support import Support
@@ -252,7 +252,7 @@ def test_clopper_pearson_refuses_outcomes_in_between():
 
 
 def test_poisson_numbers_are_poisson_numbers():
-    numbers = _poisson_table().astype(float)
+    numbers = poisson_table().astype(float)
     assert len(numbers) == 2**16
     assert numbers.mean() == 1.0
     assert numbers.var() == pytest.approx(1.0, abs=1e-3)

@@ -5,10 +5,11 @@ from poem.certificates.certificate import Certificate, Evidence, Forecast, finit
 from poem.certificates.choices import Choices, choices_of
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
-from poem.certificates.tails import extremes, heavy_tail, pareto_k
+from poem.certificates.tails import LEAST_TAIL, extremes, heavy_tail, pareto_k, shape_of_largest, tail_size
 
 __all__ = [
     "CAPS",
+    "LEAST_TAIL",
     "Adaptation",
     "Certificate",
     "Choices",
@@ -29,5 +30,7 @@ __all__ = [
     "paired_terms",
     "pareto_k",
     "ratios",
+    "shape_of_largest",
+    "tail_size",
     "unexplained",
 ]

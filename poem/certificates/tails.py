@@ -8,6 +8,7 @@ from scipy import special
 
 from poem.arrays import BoolArray, FloatArray
 
+LEAST_TAIL = 5  # numbers that a shape can be fitted to
 HEAVY = 0.25  # the Pareto shape from which a tail has no fourth moment: the variance itself can then not be told well
 SURELY = 3.3  # standard errors above the shape of an exponential tail, 0
 PRIOR, PRIOR_ROWS = 0.5, 10.0  # a weak prior of the shape
@@ -60,7 +61,7 @@ def heavy_tail(loss: FloatArray) -> Tail:
     upper, lower = pareto_k(loss), pareto_k(-loss)
     is_upper = not lower > upper
     k = upper if is_upper else lower
-    rows = _tail_size(len(loss)) + PRIOR_ROWS
+    rows = tail_size(len(loss)) + PRIOR_ROWS
     heavy = bool(k > max(HEAVY, PRIOR * PRIOR_ROWS / rows + SURELY / np.sqrt(rows)))
     cap = _cap(loss) if is_upper else -_cap(-loss)
     return Tail(k, "upper" if is_upper else "lower", heavy, cap)
@@ -102,18 +103,23 @@ def pareto_k(values: FloatArray, *, tied: float = 0.0) -> float:
     to the fit, many near ties and a few others look like a heavy tail.
     """
     n = len(values)
-    size = _tail_size(n)
-    if size < 5:
+    size = tail_size(n)
+    if size < LEAST_TAIL:
         return -np.inf if np.ptp(values) == 0.0 else np.nan
-    largest = np.sort(np.partition(values, n - size - 1)[n - size - 1 :])
+    return shape_of_largest(np.sort(np.partition(values, n - size - 1)[n - size - 1 :]), tied=tied)
+
+
+def shape_of_largest(largest: FloatArray, *, tied: float = 0.0) -> float:
+    """Return the same from the largest numbers alone, sorted: one more than :func:`tail_size` says."""
     excess = largest[1:] - (1.0 + tied) * largest[0]
     excess = excess[excess > 0.0]
-    if len(excess) < 5 or excess[-1] <= 1e-12 * largest[-1]:
+    if len(excess) < LEAST_TAIL or excess[-1] <= 1e-12 * largest[-1]:
         return -np.inf
     return _generalised_pareto_shape(excess / excess[-1])  # the shape does not depend on the scale
 
 
-def _tail_size(n: int) -> int:
+def tail_size(n: int) -> int:
+    """Return how many of n numbers are the tail that a shape is fitted to."""
     return int(min(0.2 * n, 3.0 * np.sqrt(n)))
 
 

@@ -5,11 +5,9 @@ from poem.estimators.base import (
     Estimate,
     Estimator,
     Rows,
-    Terms,
-    UnitSums,
     Weighted,
-    effective_number,
-    standard_error,
+    Whole,
+    estimate_of,
 )
 from poem.estimators.betting import Bets, Capital, growth, log_capital, lower_bound, promising_share
 from poem.estimators.direct import DirectMethod
@@ -22,6 +20,7 @@ from poem.estimators.intervals import (
     Method,
     Replicates,
     bca,
+    bca_interval,
     bernstein,
     bootstrap,
     check_level,
@@ -31,11 +30,13 @@ from poem.estimators.intervals import (
     student,
 )
 from poem.estimators.ips import IPS
+from poem.estimators.moments import Moments, MomentSums, Reference, Scheme, replicates_of
 from poem.estimators.objective import MeanObjective, Objective, Point
 from poem.estimators.self_normalised_dr import SelfNormalisedDR
 from poem.estimators.shrinkage import ShrinkageDR
 from poem.estimators.smoothing import LogSmoothing
 from poem.estimators.snips import SNIPS
+from poem.estimators.sums import Sums, Terms, UnitSums, effective_number, standard_error
 from poem.estimators.switch import SwitchDR
 
 __all__ = [
@@ -55,28 +56,37 @@ __all__ = [
     "LogSmoothing",
     "MeanObjective",
     "Method",
+    "MomentSums",
+    "Moments",
     "Objective",
     "Point",
+    "Reference",
     "Replicates",
     "Rows",
+    "Scheme",
     "SelfNormalisedDR",
     "ShrinkageDR",
+    "Sums",
     "SwitchDR",
     "Terms",
     "UnitSums",
     "Weighted",
+    "Whole",
     "bca",
+    "bca_interval",
     "bernstein",
     "bootstrap",
     "check_level",
     "clopper_pearson",
     "effective_number",
+    "estimate_of",
     "growth",
     "least_mean",
     "log_capital",
     "lower_bound",
     "normal",
     "promising_share",
+    "replicates_of",
     "standard_error",
     "student",
 ]

@@ -15,6 +15,7 @@ from scipy import special
 
 from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.errors import InputError
+from poem.estimators.sums import Sums, Terms, UnitSums, effective_number
 
 Clip = float | Literal["auto", "max"] | None
 
@@ -74,6 +75,30 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """What holds for all rows of a log, where an estimator sees some of them at a time.
+
+    Attributes
+    ----------
+    n : int
+        How many rows there are.
+    mean_loss, least_loss : float
+        Around the worst one.
+    middle : float
+        The median of the log-propensities.
+    ratio_mean, mean_weight : float
+        Of a self-normalised estimator with a clip, Σr·what/Σr; and the mean of the unclipped ratios.
+    """
+
+    n: int
+    mean_loss: float
+    least_loss: float
+    middle: float
+    ratio_mean: float = 0.0
+    mean_weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class Rows:
     """What an estimator knows about the rows of a log, under one policy.
 
@@ -86,6 +111,8 @@ class Rows:
     log_propensity : (n,), optional
     predicted, expected : (n,), optional
         A loss model's prediction for the logged output, and its mean under the policy, on the same scale.
+    whole : Whole, optional
+        What holds for all rows, if these are some of them.
     """
 
     log_ratio: FloatArray
@@ -93,6 +120,7 @@ class Rows:
     log_propensity: FloatArray | None = None
     predicted: FloatArray | None = None
     expected: FloatArray | None = None
+    whole: Whole | None = None
 
     @cached_property
     def ratio(self) -> FloatArray:
@@ -104,91 +132,34 @@ class Rows:
         return self.ratio if unit is None else np.bincount(unit, self.ratio).astype(np.float64)
 
     @property
+    def n(self) -> int:
+        """The number of all rows."""
+        return len(self.loss) if self.whole is None else self.whole.n
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of all rows."""
+        return float(self.loss.mean()) if self.whole is None else self.whole.mean_loss
+
+    @property
+    def least_loss(self) -> float:
+        """The least loss of all rows."""
+        return float(self.loss.min()) if self.whole is None else self.whole.least_loss
+
+    @property
+    def middle(self) -> float:
+        """The median of the log-propensities of all rows."""
+        if self.whole is not None:
+            return self.whole.middle
+        assert self.log_propensity is not None
+        return float(np.median(self.log_propensity))
+
+    @property
     def model(self) -> tuple[FloatArray, FloatArray]:
         """The loss model's (predicted, expected)."""
         if self.predicted is None or self.expected is None:
             raise InputError("this estimator needs a loss model, and none was given. Use poem.evaluate with model=.")
         return self.predicted, self.expected
-
-
-@dataclass(frozen=True)
-class Terms:
-    """The parts of an estimate: constant + mean(base) + Σtop/Σbottom; without ``bottom``, 1 per row.
-
-    ``held`` is how much of each row's term was lost by clipping or shrinking its weight.
-    """
-
-    top: FloatArray
-    bottom: FloatArray | None = None
-    base: FloatArray | None = None
-    constant: float = 0.0
-    held: FloatArray | None = None
-
-    def by_unit(self, unit: IntArray | None) -> "UnitSums":
-        """Sum the terms of the rows of each independent unit."""
-
-        def added(values: FloatArray) -> FloatArray:
-            return values if unit is None else np.bincount(unit, values).astype(np.float64)
-
-        count = added(np.ones(len(self.top)))
-        bottom = count if self.bottom is None else added(self.bottom)
-        base = None if self.base is None else added(self.base)
-        held = None if self.held is None else added(self.held)
-        return UnitSums(count, added(self.top), bottom, base, self.constant, held)
-
-
-@dataclass(frozen=True)
-class UnitSums:
-    """The terms of an estimate, summed within each independent unit."""
-
-    count: FloatArray
-    top: FloatArray
-    bottom: FloatArray
-    base: FloatArray | None
-    constant: float
-    held: FloatArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.count)
-
-    def value(self) -> float:
-        """Return the estimate; NaN where no row supports it."""
-        bottom = float(self.bottom.sum())
-        if bottom <= 0.0:
-            return np.nan
-        base = 0.0 if self.base is None else float(self.base.sum() / self.count.sum())
-        return self.constant + base + float(self.top.sum()) / bottom
-
-    def shares(self) -> FloatArray:
-        """Return each unit's share of the error of the value (delta method); shares sum to 0."""
-        bottom = self.bottom.sum()
-        share: FloatArray = (self.top - self.top.sum() / bottom * self.bottom) / bottom
-        if self.base is None:
-            return share
-        n = self.count.sum()
-        whole: FloatArray = share + (self.base - self.base.sum() / n * self.count) / n
-        return whole
-
-    def left_out(self) -> FloatArray:
-        """Return the estimate without each unit in turn (the jackknife)."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # what one unit alone supports has no value without it
-            rest: FloatArray = self.constant + (self.top.sum() - self.top) / (self.bottom.sum() - self.bottom)
-        if self.base is None:
-            return rest
-        whole: FloatArray = rest + (self.base.sum() - self.base) / (self.count.sum() - self.count)
-        return whole
-
-
-def effective_number(weights: FloatArray) -> float:
-    """Return (Σw)²/Σw²: the number of equal weights that carry as much information."""
-    squares = float(weights @ weights)
-    return float(weights.sum() ** 2 / squares) if squares > 0.0 else 0.0
-
-
-def standard_error(shares: FloatArray) -> float:
-    """Return the standard error of a value from its units' shares; unbounded for one unit."""
-    units = len(shares)
-    return float(np.sqrt(units / (units - 1) * (shares @ shares))) if units > 1 else np.inf
 
 
 @dataclass(frozen=True)
@@ -213,32 +184,27 @@ class Estimator(ABC):
 
     def summary(self, sums: UnitSums, rows: Rows, unit: IntArray | None) -> Estimate:
         """Return the estimate from sums of terms."""
-        supported = bool(np.any(rows.ratio > 0.0))
-        value = sums.value() if supported else np.nan
-        return Estimate(
-            value=value,
-            stderr=standard_error(sums.shares()) if np.isfinite(value) else np.inf,
-            n=len(rows.loss),
-            units=len(sums),
-            mean_weight=float(rows.ratio.mean()),
-            clipped_share=self.clipped_share(rows),
-            effective_n=effective_number(rows.weights(unit)),
-            bias_bound=_mean_and_two_errors(sums),
-        )
+        weights = effective_number(rows.weights(unit))
+        return estimate_of(sums, float(rows.ratio.mean()), self.clipped_share(rows), weights)
 
     def clipped_share(self, rows: Rows) -> float:
         """Return the share of rows whose weight was held back."""
         return 0.0
 
 
-def _mean_and_two_errors(sums: UnitSums) -> float:
-    """Return the mean of what was held back, which is the bias, plus two standard errors."""
-    if sums.held is None:
-        return 0.0
-    n = float(sums.count.sum())
-    mean = float(sums.held.sum()) / n
-    share = (sums.held - mean * sums.count) / n
-    return mean + 2.0 * float(np.sqrt(share @ share))
+def estimate_of(sums: Sums, mean_weight: float, clipped_share: float, effective_n: float) -> Estimate:
+    """Return the estimate from sums of terms and figures of the weights; without any weight it has no value."""
+    value = sums.value() if mean_weight > 0.0 else np.nan
+    return Estimate(
+        value=value,
+        stderr=sums.stderr() if np.isfinite(value) else np.inf,
+        n=sums.n_rows,
+        units=sums.n_units,
+        mean_weight=mean_weight,
+        clipped_share=clipped_share,
+        effective_n=effective_n,
+        bias_bound=sums.held_back(),
+    )
 
 
 @dataclass(frozen=True)
@@ -292,8 +258,12 @@ class Weighted(Estimator):
 
     def held_of_ratio(self, ratio: FloatArray, rows: Rows, what: FloatArray) -> FloatArray | None:
         """Return the same for Σr·what/Σr, which the weight above the clip moves by its distance from the ratio."""
+        if self.clip is None:
+            return None
+        if rows.whole is not None:
+            return self.held(ratio, rows, (what - rows.whole.ratio_mean) / rows.whole.mean_weight)
         total = float(ratio.sum())
-        if self.clip is None or total <= 0.0:
+        if total <= 0.0:
             return None
         return self.held(ratio, rows, (what - float(ratio @ what) / total) / float(rows.ratio.mean()))
 

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from poem.estimators.base import Estimator, Rows, Terms
+from poem.estimators.base import Estimator, Rows
+from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)

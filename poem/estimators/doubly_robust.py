@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from poem.estimators.base import Clip, Rows, Terms, Weighted
+from poem.estimators.base import Clip, Rows, Weighted
 from poem.estimators.objective import MeanObjective
+from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)

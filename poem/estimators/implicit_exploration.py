@@ -7,8 +7,9 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import InputError
-from poem.estimators.base import Rows, Terms
+from poem.estimators.base import Rows
 from poem.estimators.objective import MeanObjective
+from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class ImplicitExploration(MeanObjective):
     def tuned(self, rows: Rows) -> Self:
         if self.gamma != "auto" or rows.log_propensity is None:
             return self
-        middle = float(np.exp(np.median(rows.log_propensity)))
-        return replace(self, gamma=middle / np.sqrt(len(rows.loss)))
+        middle = float(np.exp(rows.middle))
+        return replace(self, gamma=middle / np.sqrt(rows.n))
 
     def terms(self, rows: Rows) -> Terms:
         if rows.log_propensity is None:

@@ -14,8 +14,8 @@ from scipy import special
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.compute import Threads, kernel
 from poem.errors import InputError
-from poem.estimators.base import UnitSums, standard_error
 from poem.estimators.betting import two_stage_bound
+from poem.estimators.sums import Sums, UnitSums, acceleration
 
 Method = Literal["t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting", "clopper-pearson"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -63,26 +63,25 @@ class Replicates:
 
     values: FloatArray
 
-    def interval(self, column: int, sums: UnitSums, tail: float) -> tuple[float, float]:
+    def interval(self, column: int, sums: Sums, tail: float) -> tuple[float, float]:
         """Return the BCa interval of one estimate, corrected for bias and skewness."""
-        return bca(self.values[:, column], sums.value(), sums.left_out(), tail)
+        return bca_interval(self.values[:, column], sums.value(), sums.acceleration(), tail)
 
 
 def bca(replicates: FloatArray, value: float, left_out: FloatArray, tail: float) -> tuple[float, float]:
-    """Return the bias-corrected and accelerated interval (Efron, 1987)."""
+    """Return the bias-corrected and accelerated interval from the estimates without each unit."""
+    return bca_interval(replicates, value, acceleration(left_out), tail)
+
+
+def bca_interval(replicates: FloatArray, value: float, acceleration: float, tail: float) -> tuple[float, float]:
+    """Return the bias-corrected and accelerated interval (Efron, 1987); unbounded if the acceleration is not known."""
     good = replicates[np.isfinite(replicates)]
-    if len(good) < len(replicates) / 2 or len(left_out) < 2:
+    if len(good) < len(replicates) / 2 or np.isnan(acceleration):
         return -np.inf, np.inf
     if np.ptp(good) == 0.0:
         return value, value
     below = (np.count_nonzero(good < value) + 0.5 * np.count_nonzero(good == value)) / len(good)
     bias = float(special.ndtri(np.clip(below, 0.5 / len(good), 1.0 - 0.5 / len(good))))
-    pull = np.nanmean(left_out) - left_out
-    pull = pull[np.isfinite(pull)]
-    largest = float(np.max(np.abs(pull), initial=0.0))
-    pull = pull / (largest or 1.0)  # cubes of what weights can be would overflow; the acceleration has no unit
-    spread = float(np.sum(pull**2))
-    acceleration = float(np.sum(pull**3)) / (6.0 * spread**1.5) if spread > 0.0 else 0.0
     ends = []
     for side in (float(special.ndtri(tail)), float(special.ndtri(1.0 - tail))):
         shifted = bias + side
@@ -129,7 +128,7 @@ def _columns(estimates: list[UnitSums]) -> tuple[FloatArray, list[tuple[int, int
 
 
 def _weighted_sums(columns: FloatArray, replicates: int, seed: int, threads: Threads) -> FloatArray:
-    table = _poisson_table()
+    table = poisson_table()
     n = columns.shape[1]
     blocks = [(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
     seeds = np.random.SeedSequence([seed, 5]).generate_state(len(blocks), np.uint64)
@@ -147,7 +146,7 @@ def _weighted_sums(columns: FloatArray, replicates: int, seed: int, threads: Thr
     return total
 
 
-def _poisson_table() -> AnyArray:
+def poisson_table() -> AnyArray:
     """Return 2¹⁶ Poisson(1) numbers with a mean of exactly 1."""
     size = 1 << 16
     cumulative = np.cumsum(np.exp(-1.0) / special.factorial(np.arange(20)))
@@ -182,17 +181,17 @@ def _add_weighted(columns: FloatArray, table: AnyArray, seed: int, out: FloatArr
 # ---- bounds for any n -----------------------------------------------------------------------
 
 
-def bernstein(sums: UnitSums, span: float, tail: float) -> tuple[float, float]:
+def bernstein(sums: Sums, span: float, tail: float) -> tuple[float, float]:
     """Return the empirical Bernstein interval (Maurer & Pontil, 2009) of a plain mean.
 
     ``span`` is the range of a row's term. A unit of many rows counts as one term.
     """
-    units, n = len(sums), float(sums.count.sum())
+    units, n = sums.n_units, sums.n_rows
     if units < 2 or not np.isfinite(span):
         return -np.inf, np.inf
     value = sums.value()
-    share = units * standard_error(sums.shares()) ** 2  # the variance of one unit's term, in units of the value
-    largest = span * float(sums.count.max()) * units / n
+    share = units * sums.stderr() ** 2  # the variance of one unit's term, in units of the value
+    largest = span * sums.largest_unit * units / n
     log_term = np.log(2.0 / tail)
     reach = float(np.sqrt(2.0 * share * log_term / units) + 7.0 * largest * log_term / (3.0 * (units - 1)))
     return value - reach, value + reach

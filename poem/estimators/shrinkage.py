@@ -7,7 +7,8 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import InputError
-from poem.estimators.base import Estimator, Rows, Terms
+from poem.estimators.base import Estimator, Rows
+from poem.estimators.sums import Terms
 from poem.estimators.tuning import best_of, typical_ratios
 
 

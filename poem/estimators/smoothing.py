@@ -7,8 +7,9 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.errors import InputError
-from poem.estimators.base import Rows, Terms
+from poem.estimators.base import Rows
 from poem.estimators.objective import MeanObjective
+from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class LogSmoothing(MeanObjective):
     def tuned(self, rows: Rows) -> Self:
         if self.lam != "auto":
             return self
-        span = max(-float(rows.loss.min()), np.finfo(float).tiny)
-        return replace(self, lam=1.0 / (np.sqrt(len(rows.loss)) * span))
+        span = max(-rows.least_loss, np.finfo(float).tiny)
+        return replace(self, lam=1.0 / (np.sqrt(rows.n) * span))
 
     def terms(self, rows: Rows) -> Terms:
         if self.lam == "auto":

@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.estimators.base import Rows, Terms, Weighted
+from poem.estimators.base import Rows, Weighted
 from poem.estimators.objective import Objective, Point
+from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class SNIPS(Weighted, Objective):
     def terms(self, rows: Rows) -> Terms:
         ratio = self.ratios(rows.log_ratio)
         # Losses around their mean cancel exactly where the sums of raw ones leave rounding errors.
-        centre = float(rows.loss.mean())
+        centre = rows.mean_loss
         centred = rows.loss - centre
         held = self.held_of_ratio(ratio, rows, centred)
         return Terms(ratio * centred, bottom=ratio, constant=centre, held=held)

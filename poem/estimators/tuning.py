@@ -27,7 +27,7 @@ def best_of(candidates: Sequence[S], rows: Rows) -> S:
     """
     predicted, expected = rows.model
     error = rows.loss - predicted
-    largest, n = float(np.abs(error).max()), len(error)
+    largest, n = float(np.abs(error).max()), rows.n
 
     def squared_error(candidate: S) -> float:
         used = candidate.used(rows)

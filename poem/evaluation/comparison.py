@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from poem import backends
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
@@ -30,7 +31,9 @@ from poem.evaluation.calibration import Clips, LossBounds, loss_range
 from poem.evaluation.estimated_propensities import PropensityFit, balanced
 from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
+from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
+from poem.packed import PackedLog
 from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one
 
 ALL: dict[str, Estimator] = {
@@ -47,7 +50,9 @@ ALL: dict[str, Estimator] = {
 }
 
 
-def estimate(policy: Policy | FlooredPolicy | None, log: BanditLog, estimator: Estimator | None = None) -> Estimate:
+def estimate(
+    policy: Policy | FlooredPolicy | None, log: BanditLog | PackedLog, estimator: Estimator | None = None
+) -> Estimate:
     """Estimate the mean loss that a policy would have had on a log it was not trained on.
 
     Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
@@ -56,12 +61,18 @@ def estimate(policy: Policy | FlooredPolicy | None, log: BanditLog, estimator: E
     """
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
-    if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog):
+    if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog | PackedLog):
         raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
     log.need_propensities()
-    chosen = Clips.of(log).set_in(SNIPS(clip=None) if estimator is None else estimator)
+    estimator = SNIPS(clip=None) if estimator is None else estimator
+    if isinstance(log, PackedLog):
+        worst = log.loss_range[1]
+        options = Options(Threads(count_threads(-1)), "t", 0.95, 0, 0, (worst - 1.0, worst))
+        found = estimate_packed(log, policy, estimator, options, log.backend or backends.Threads())
+        return found.rescaled(worst - 1.0, worst)
+    chosen = Clips.of(log).set_in(estimator)
     worst = float(np.max(log.loss))
     rows = JudgedLog(log, (worst - 1.0, worst), None, Threads()).rows(judge_one("the policy", policy, log))
     return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst)
@@ -85,7 +96,7 @@ class Resampling:
 
 def evaluate(
     policies: Any,
-    log: BanditLog,
+    log: BanditLog | PackedLog,
     estimators: Any = "all",
     *,
     interval: Method = "t",
@@ -98,6 +109,7 @@ def evaluate(
     resampling: Resampling | None = None,
     n_jobs: int | None = -1,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Say how policies would have done on a log that they were not trained on, and whether to believe it.
 
@@ -106,7 +118,9 @@ def evaluate(
     policies : policy, list, or dict of names and policies
         poem's own; any object with ``predict_proba(X)``; an array of the probabilities of the logged outputs
         (n,), of all classes (n, k), or of all available actions, flat in the order of the lists.
-    log : BanditLog
+    log : BanditLog or PackedLog
+        A packed log is read once, a shard at a time, and ``model`` is fitted on a sample of its units. Intervals are
+        then "t", "normal", "bernstein" or "bootstrap", and policies are not arrays: rows have no order.
     estimators : "all", names, or Estimators
         Of IPS, clipped IPS, SNIPS, DM, DR, SNDR, SWITCH-DR, DRos, IX and LS.
     interval : "t", "normal", "bootstrap", "bernstein", "truncated", "ls", "betting" or "clopper-pearson"
@@ -134,19 +148,22 @@ def evaluate(
         Folds of the loss model and replicates of the bootstrap: ``poem.Resampling(folds=5, replicates=200)``.
     n_jobs, seed
         Threads, and the seed of folds and bootstrap.
+    progress : bool, optional
+        Show how far the reading of a packed log is; by default, in a terminal if it takes a while.
     """
     draws = Resampling() if resampling is None else resampling
     _check(log, interval, level, draws, n_jobs, seed)
-    chosen = _estimators(estimators)
+    chosen, threads = _estimators(estimators), Threads(count_threads(n_jobs))
     if model is None and all(estimator.needs_model for estimator in chosen.values()):
         raise InputError(f"{', '.join(chosen)} need a loss model. Leave model= as it is, or choose other estimators.")
+    if isinstance(log, PackedLog):
+        given = {"loggers": loggers, "estimated": estimated}
+        options = Options(threads, interval, level, draws.replicates, seed, loss_range(loss_bounds, log))
+        return _packed(policies, log, chosen, against, model, draws, options, given, progress)
     whole = log if loggers is None else balanced(log, loggers)
     whole.need_propensities()
     judged = judge_all(policies, log)
-    known = ["logged", *(policy.name for policy in judged)]
-    if not isinstance(against, str) or against not in known:
-        raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
-    threads = Threads(count_threads(n_jobs))
+    _check_against(against, [policy.name for policy in judged])
     with OneBlasThread():
         several = int(log.units().max()) > 0  # one unit alone cannot be left out of a model
         usable = model is not None and several and any(policy.has_marginals for policy in judged)
@@ -168,12 +185,41 @@ def evaluate(
     return replace(found, by_logger=alone)
 
 
+def _packed(
+    policies: Any,
+    log: PackedLog,
+    estimators: dict[str, Estimator],
+    against: str,
+    model: Any,
+    draws: Resampling,
+    options: Options,
+    given: dict[str, Any],
+    progress: bool | None,
+) -> Evaluation:
+    """Evaluate a packed log."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name}= needs a log in memory. Read one, or a part of this: log.part(0, 0.1).to_log().")
+    log.need_propensities()
+    named = checked_policies(policies)
+    _check_against(against, [name for name, _ in named])
+    backend = log.backend or backends.Threads(options.threads.count)
+    request = Request(named, estimators, against, model, draws.folds, options, backend)
+    return evaluate_packed(log, request, progress)
+
+
+def _check_against(against: Any, names: list[str]) -> None:
+    known = ["logged", *names]
+    if not isinstance(against, str) or against not in known:
+        raise InputError(f"against must be one of {', '.join(known)}; found {against!r}.")
+
+
 def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed: Any) -> None:
     """Refuse arguments that are wrong in themselves, before any work is done."""
     check_level(level)
     if interval not in METHODS:
         raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
-    if not isinstance(log, BanditLog):
+    if not isinstance(log, BanditLog | PackedLog):
         raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
     if not isinstance(draws, Resampling):
         raise InputError(f"resampling must be a poem.Resampling, such as poem.Resampling(folds=5); found {draws!r}.")

@@ -6,18 +6,15 @@ from typing import Any, Literal
 import numpy as np
 
 from poem.arrays import IntArray
-from poem.certificates import pareto_k
-from poem.estimators import LARGEST_LOG_RATIO, Rows, Terms, effective_number, standard_error
+from poem.estimators import LARGEST_LOG_RATIO, Rows
 from poem.evaluation.support import ActionSupport, Support
+from poem.evaluation.weight_facts import WeightFacts, weight_facts
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
 
 ENOUGH_EVENTS = 25.0  # for a t interval, by Cochran (1977, §2.15)
-CERTAIN = 1e-9  # a propensity nearer to 1 than this leaves nothing for other outputs
 WHY = "what was logged there had propensity 1"
-TIED = 0.01  # weights this close to each other, as a share, count as equal in the tail
-CLIPS = tuple(2.0**power for power in range(0, 11))
 
 
 @dataclass(frozen=True)
@@ -96,16 +93,14 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
 
     ``support`` is what the log holds of its outputs, None if that is not known.
     """
-    ratio, weights = rows.ratio, rows.weights(unit)
-    n, units, total = len(ratio), len(weights), float(ratio.sum())
-    effective = effective_number(weights)
-    mean = total / n
-    stderr = standard_error(Terms(ratio).by_unit(unit).shares())
+    return diagnosed(weight_facts(rows, unit, clip), support)
+
+
+def diagnosed(facts: WeightFacts, support: Support | None) -> Diagnostics:
+    """Say what speaks for and against some weights."""
+    effective, units, mean, stderr = facts.effective, facts.units, facts.mean, facts.stderr
     z = (mean - 1.0) / stderr if stderr > 1e-12 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
-    largest = float(weights.max()) / total if total > 0.0 else 1.0
-    clipped = 1.0 - float(np.minimum(ratio, clip).sum()) / total if clip is not None and total > 0.0 else 0.0
-    curve = _clip_curve(rows)
-    shape, certain = pareto_k(weights, tied=TIED), provably_unsupported(rows)
+    largest, clipped, shape, certain = facts.largest, facts.clipped, facts.shape, facts.unsupported
     findings = (
         _high_is_good(
             "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
@@ -115,21 +110,20 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
         _mean_weight(mean, z),
         _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
         _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
-        _steady(rows),
-        _events(rows, unit),
+        _steady(facts.moved),
+        _events(facts.events),
         _low_is_good(
             "provably unsupported", certain, 0.01, 0.1, f"{certain:.0%} of its probability cannot be judged: {WHY}"
         ),
-        *_cut(rows),
+        *_cut(facts.cut),
     )
     if support is None:
-        return Diagnostics(findings, curve)
-    return Diagnostics((*findings, _never_logged(support)), curve, support.actions)
+        return Diagnostics(findings, facts.clip_curve)
+    return Diagnostics((*findings, _never_logged(support)), facts.clip_curve, support.actions)
 
 
-def _cut(rows: Rows) -> tuple[Finding, ...]:
+def _cut(count: int) -> tuple[Finding, ...]:
     """Say how many weights are too large to compute with, if any is: they count as e^300."""
-    count = int(np.count_nonzero(rows.log_ratio > LARGEST_LOG_RATIO))
     if count == 0:
         return ()
     rows_have, limit = "row has a weight" if count == 1 else "rows have weights", f"e^{LARGEST_LOG_RATIO:.0f}"
@@ -145,14 +139,6 @@ def _never_logged(support: Support) -> Finding:
         return _low_is_good("never logged", share, 0.01, 0.1, reason)
     reason += ", which are known by their features alone"
     return Finding("never logged", share, "trust", reason, note=share > 0.01)
-
-
-def provably_unsupported(rows: Rows) -> float:
-    """Return the policy's mean probability of outputs other than one that was logged with certainty."""
-    if rows.log_propensity is None:
-        return 0.0
-    certain = rows.log_propensity > -CERTAIN
-    return float(np.mean(np.where(certain, np.maximum(1.0 - rows.ratio, 0.0), 0.0)))  # r is h(y|x) there
 
 
 def _low_is_good(name: str, value: float, caution: float, bad: float, reason: str) -> Finding:
@@ -172,33 +158,19 @@ def _mean_weight(mean: float, z: float) -> Finding:
     return Finding("mean weight", mean, verdict, reason)
 
 
-def _clip_curve(rows: Rows) -> tuple[tuple[float, float], ...]:
-    largest = float(rows.ratio.max())
-    clips = [clip for clip in CLIPS if clip < largest] + [max(largest, 1.0)]
-    return tuple((clip, float(np.mean(np.minimum(rows.ratio, clip) * rows.loss))) for clip in clips)
-
-
-def _steady(rows: Rows) -> Finding:
+def _steady(moved: float) -> Finding:
     """Say how much of the estimate hangs on the largest weights: all above the 99th percentile cut back to it."""
-    whole = float(np.mean(rows.ratio * rows.loss))
-    cut = float(np.mean(np.minimum(rows.ratio, np.quantile(rows.ratio, 0.99)) * rows.loss))
-    moved = abs(cut / whole - 1.0) if whole != 0.0 else 0.0
     reason = f"{moved:.0%} of the estimate hangs on what the largest 1% of weights have above the others"
     return _low_is_good("moved by the clip", moved, 0.1, 0.5, reason)
 
 
-def _events(rows: Rows, unit: IntArray | None) -> Finding:
+def _events(count: float | None) -> Finding:
     """Say how many outcomes decide: (Σd²)³/(Σd³)² of the units' shares d in the error of SNIPS, 1/skewness² per unit.
 
     For a rare outcome this is how often it occurred. Below 25 an interval around a standard error covers too
     rarely. The difference to the log may still be clear, so that this alone is no "don't".
     """
-    d = Terms(rows.ratio * rows.loss, rows.ratio).by_unit(unit).shares() if rows.ratio.any() else np.zeros(1)
-    largest = float(np.abs(d).max())
-    if not largest > 1e-12 * float(np.abs(rows.loss).max()) / len(d):
+    if count is None:
         return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
-    d = d / largest
-    cubes = float(np.sum(d**3))
-    count = min(float(d @ d) ** 3 / max(cubes**2, 1e-300), float(len(d)))
     reason = f"the estimate rests on the outcomes of about {count:.0f} units"
     return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)

@@ -1,19 +1,20 @@
 """The lines of an evaluation's table: every policy by every estimator, with intervals and differences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from poem.arrays import IntArray
 from poem.compute import Threads
 from poem.data import BanditLog
-from poem.estimators import ONLY_FOR, Estimate, Estimator, Method, Terms, UnitSums, standard_error
+from poem.estimators import ONLY_FOR, Estimate, Estimator, Method, Sums, Terms, UnitSums, bootstrap
 from poem.evaluation.calibration import Clips
 from poem.evaluation.found import Found, Part, find
 from poem.evaluation.judging import JudgedLog
 from poem.evaluation.table import Evaluation, Line
-from poem.evaluation.uncertainty import Uncertainty
+from poem.evaluation.uncertainty import RowUncertainty, Uncertainty
 from poem.models import Model
 from poem.policies import Judged
 
@@ -29,6 +30,16 @@ class Options:
     seed: int
     bounds: tuple[float, float]
 
+    @property
+    def best(self) -> float:
+        """The best loss, around the worst one."""
+        return self.bounds[0] - self.bounds[1]
+
+    @property
+    def interval_kind(self) -> dict[str, Any]:
+        """What intervals ask for."""
+        return {"interval": self.interval, "level": self.level, "seed": self.seed}
+
 
 def evaluated(
     judged: Sequence[Judged],
@@ -43,55 +54,56 @@ def evaluated(
     unit: IntArray | None = None if int(units.max()) + 1 == len(log) else units
     rows = JudgedLog(log, options.bounds, model, options.threads)
     clips = Clips.of(log)
-    parts = [find(policy, rows.rows(policy), log, unit, estimators, clips) for policy in judged]
-    table = _Table(rows, unit, parts, against, options)
-    return Evaluation(
-        lines=tuple(table.lines()),
-        diagnostics={part.name: part.diagnostics for part in parts},
-        logged=table.logged_mean(),
-        interval=options.interval,
-        level=options.level,
-        against=against,
-        propensities=log.propensities,
-        outcome=log.outcome,
-        skipped=tuple(part.name for part in parts if part.skipped),
-        model=None if model is None else model.name,
-    )
+    parts = [find(policy, rows.rows(policy), log, unit, estimators, clips, options.interval) for policy in judged]
+    logged, sums = Terms(rows.loss).by_unit(unit), cast(list[UnitSums], estimates_of(parts))
+    drawn = None
+    if options.interval == "bootstrap":
+        drawn = bootstrap([*sums, logged], options.replicates, seed=options.seed, threads=options.threads)
+    uncertainty = RowUncertainty(rows.loss, unit, options.best, logged, sums, drawn, **options.interval_kind)
+    found = Table(parts, logged, against, options, uncertainty).evaluation(log)
+    return replace(found, model=None if model is None else model.name)
 
 
-class _Table:
+def estimates_of(parts: Sequence[Part]) -> list[Sums]:
+    """Return the sums of all estimates."""
+    return [found.sums for part in parts for found in part.found.values()]
+
+
+class Table:
     """Estimates of all policies on the rows of one log, to be compared with one of them or with what was logged."""
 
     def __init__(
-        self, rows: JudgedLog, unit: IntArray | None, parts: Sequence[Part], against: str, options: Options
+        self, parts: Sequence[Part], logged: Sums, against: str, options: Options, uncertainty: Uncertainty
     ) -> None:
-        self.worst, self.best = rows.worst, options.bounds[0] - rows.worst  # the best one around the worst one
-        self.parts, self.n_rows, self.interval = parts, len(rows.log), options.interval
+        self.worst, self.best = options.bounds[1], options.best
+        self.parts, self.logged, self.options = parts, logged, options
         self.base = next((part for part in parts if part.name == against), None)
-        self.logged = Terms(rows.loss).by_unit(unit)
-        self.uncertainty = Uncertainty(
-            rows.loss,
-            self.best,
-            unit,
-            self.logged,
-            [found.sums for part in parts for found in part.found.values()],
-            interval=options.interval,
-            level=options.level,
-            replicates=options.replicates,
-            seed=options.seed,
-            threads=options.threads,
+        self.against, self.interval, self.uncertainty = against, options.interval, uncertainty
+
+    def evaluation(self, log: BanditLog) -> Evaluation:
+        """Return the whole answer; of the log, only what kind it is."""
+        return Evaluation(
+            lines=tuple(self.lines()),
+            diagnostics={part.name: part.diagnostics for part in self.parts},
+            logged=self.logged_mean(),
+            interval=self.interval,
+            level=self.options.level,
+            against=self.against,
+            propensities=log.propensities,
+            outcome=log.outcome,
+            skipped=tuple(part.name for part in self.parts if part.skipped),
         )
 
     def logged_mean(self) -> Estimate:
         """Return the mean loss that was logged."""
-        value, stderr = self.logged.value() + self.worst, standard_error(self.logged.shares())
-        return Estimate(value, stderr, self.n_rows, len(self.logged), 1.0, 0.0, float(self.n_rows))
+        n, value = self.logged.n_rows, self.logged.value() + self.worst
+        return Estimate(value, self.logged.stderr(), n, self.logged.n_units, 1.0, 0.0, float(n))
 
     def lines(self) -> list[Line]:
         """Return one line for each policy and estimator."""
         return [self._line(part, name, found) for part in self.parts for name, found in part.found.items()]
 
-    def _other(self, part: Part, name: str) -> tuple[UnitSums | None, Found | None]:
+    def _other(self, part: Part, name: str) -> tuple[Sums | None, Found | None]:
         """Return what an estimate is compared with: its sums, and the estimate that they are of, if they are of one."""
         if self.base is None:
             return self.logged, None

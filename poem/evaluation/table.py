@@ -61,6 +61,8 @@ class Evaluation:
         outputs' probabilities are known.
     model : str or None
         The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
+    sampled : int or None
+        For a packed log, how many independent units the loss model and automatic thresholds come from; None for all.
     """
 
     lines: tuple[Line, ...]
@@ -74,6 +76,7 @@ class Evaluation:
     outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
     model: str | None = None
+    sampled: int | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
         """Return the line of (policy, estimator)."""
@@ -128,6 +131,9 @@ class Evaluation:
             )
         if self.model is not None:
             parts.append(f"loss model: {self.model}")
+        if self.sampled is not None:
+            of = f"{self.sampled:,} of {self.logged.units:,} independent units"
+            parts.append(f"automatic thresholds{' and the loss model' if self.model else ''} come from {of}")
         if self.skipped:
             parts.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
         parts += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
@@ -200,6 +206,7 @@ class Evaluation:
             "outcome": self.outcome,
             "skipped": list(self.skipped),
             "model": self.model,
+            "sampled": self.sampled,
             "propensities": self.propensities,
             "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
             "lines": [self._as_shown(line) for line in self.to_dicts()],

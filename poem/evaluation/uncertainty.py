@@ -1,25 +1,26 @@
 """How far off an estimate may be: intervals of single policies, and of their differences."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from scipy import special
 
 from poem.arrays import FloatArray, IntArray
-from poem.compute import Threads
 from poem.estimators import (
     FLOORED,
     IPS,
     Method,
+    Replicates,
+    Rows,
+    Sums,
     Terms,
     UnitSums,
-    bca,
+    bca_interval,
     bernstein,
-    bootstrap,
     clopper_pearson,
     least_mean,
     normal,
-    standard_error,
     student,
 )
 from poem.evaluation.found import Found
@@ -32,39 +33,30 @@ class Uncertainty:
 
     Parameters
     ----------
-    loss : (n,)
-        Around the worst one.
     best : float
         The best loss, around the worst one.
-    unit : (n,) int or None
-        The independent unit of each row; None if every row is one.
-    logged : UnitSums
+    logged : Sums
         The sums of the loss itself.
-    estimates : sequence of UnitSums
+    estimates : sequence of Sums
         Those of all estimates: what the bootstrap draws from.
+    drawn : Replicates, optional
+        The estimates on reweighted logs, and the logged loss as the last one; for the bootstrap.
     """
 
     def __init__(
         self,
-        loss: FloatArray,
         best: float,
-        unit: IntArray | None,
-        logged: UnitSums,
-        estimates: Sequence[UnitSums],
+        logged: Sums,
+        estimates: Sequence[Sums],
+        drawn: Replicates | None,
         *,
         interval: Method,
         level: float,
-        replicates: int,
         seed: int,
-        threads: Threads,
     ) -> None:
-        self.loss, self.best, self.unit = loss, best, unit
+        self.best, self.logged, self.drawn = best, logged, drawn
         self.interval, self.tail, self.seed = interval, (1.0 - level) / 2.0, seed
-        self.logged, columns = logged, [*estimates, logged]
-        self.drawn = None
-        if interval == "bootstrap":
-            self.drawn = bootstrap(columns, replicates, seed=seed, threads=threads)
-        self._place = {id(sums): position for position, sums in enumerate(columns)}
+        self._place = {id(sums): position for position, sums in enumerate([*estimates, logged])}
 
     def of(self, found: Found) -> Interval:
         """Return the interval of an estimate, around the worst loss and without its bias."""
@@ -76,10 +68,6 @@ class Uncertainty:
             return drawn.interval(self._place[id(found.sums)], found.sums, self.tail)
         if self.interval == "bernstein":
             return self._bernstein(found)
-        if self.interval in FLOORED:
-            return self._floored(found, self.tail)
-        if self.interval == "clopper-pearson":
-            return self._clopper_pearson(found)
         if self.interval == "normal" and freedom >= 1.0 - 1e-9:
             return normal(value, stderr, self.tail)
         return student(value, stderr, freedom, self.tail)
@@ -90,14 +78,85 @@ class Uncertainty:
         That is 1 less the mean of the clipped weights, which has a Bernstein bound of its own.
         """
         estimator = found.estimator
-        if not isinstance(estimator, IPS) or estimator.clip is None:
+        if not isinstance(estimator, IPS) or found.weights is None:
             return -np.inf, np.inf
         clip = float(np.exp(estimator.log_clip))
         _, high = bernstein(found.sums, clip * -self.best, self.tail)
         low, _ = bernstein(found.sums, clip * -self.best, self.tail / 2.0)
-        weights = Terms(estimator.ratios(found.rows.log_ratio)).by_unit(self.unit)
-        weight, _ = bernstein(weights, clip, self.tail / 2.0)
+        weight, _ = bernstein(found.weights, clip, self.tail / 2.0)
         return low + self.best * max(1.0 - weight, 0.0), high
+
+    def of_difference(self, found: Found, other: Sums, versus: Found | None) -> tuple[float, Interval, float]:
+        """Return the difference to other sums, its interval, and the probability that it is below 0.
+
+        ``versus`` is the estimate that the other sums are of; None if they are the logged losses.
+        """
+        freedom, drawn = found.freedom if versus is None else min(found.freedom, versus.freedom), self.drawn
+        value = found.estimate.value - other.value()
+        if not np.isfinite(value):
+            return np.nan, (-np.inf, np.inf), np.nan
+        if self.interval not in ("t", "normal", "bootstrap"):
+            return value, (-np.inf, np.inf), np.nan  # these know single means only
+        if freedom < 1.0 - 1e-9:
+            return value, (-np.inf, np.inf), np.nan
+        if drawn is not None:
+            replicates = drawn.values[:, self._place[id(found.sums)]] - drawn.values[:, self._place[id(other)]]
+            ends = bca_interval(replicates, value, found.sums.acceleration_less(other), self.tail)
+            good = replicates[np.isfinite(replicates)]
+            return value, ends, float(np.mean(good < 0.0) + 0.5 * np.mean(good == 0.0))
+        stderr = found.sums.stderr_less(other)
+        if stderr <= 1e-12 * (-self.best):  # rounding, not a difference
+            if abs(value) <= 1e-12 * (-self.best):
+                return 0.0, (0.0, 0.0), 0.5
+            return value, (value, value), float(value < 0.0)
+        better = float(special.stdtr(freedom, -value / stderr))
+        if self.interval == "normal":
+            return value, normal(value, stderr, self.tail), better
+        return value, student(value, stderr, freedom, self.tail), better
+
+
+class RowUncertainty(Uncertainty):
+    """Any kind of interval: some look at all units at once, so that rows must be in memory.
+
+    Parameters
+    ----------
+    loss : (n,)
+        Around the worst one.
+    unit : (n,) int or None
+        The independent unit of each row; None if every row is one.
+    others
+        As those of :class:`Uncertainty`, by their names.
+    """
+
+    def __init__(
+        self,
+        loss: FloatArray,
+        unit: IntArray | None,
+        best: float,
+        logged: Sums,
+        estimates: Sequence[Sums],
+        drawn: Replicates | None,
+        *,
+        interval: Method,
+        level: float,
+        seed: int,
+    ) -> None:
+        super().__init__(best, logged, estimates, drawn, interval=interval, level=level, seed=seed)
+        self.loss, self.unit = loss, unit
+
+    def of(self, found: Found) -> Interval:
+        if np.isfinite(found.estimate.value):
+            if self.interval in FLOORED:
+                return self._floored(found, self.tail)
+            if self.interval == "clopper-pearson":
+                return self._clopper_pearson(found)
+        return super().of(found)
+
+    def of_difference(self, found: Found, other: Sums, versus: Found | None) -> tuple[float, Interval, float]:
+        value = found.estimate.value - other.value()
+        if self.interval in FLOORED and np.isfinite(value):
+            return value, self._floored_difference(found, versus), np.nan
+        return super().of_difference(found, other, versus)
 
     def _clopper_pearson(self, found: Found) -> Interval:
         """Bound the gain over the worst loss, which is 0 or the weight times the range of the loss."""
@@ -105,9 +164,9 @@ class Uncertainty:
             return -np.inf, np.inf
         if self.best == 0.0:
             return 0.0, 0.0
-        size = len(self.loss) / len(found.sums)
-        weight = found.rows.weights(self.unit)
-        low, high = clopper_pearson(found.sums.top / (self.best * size), weight / size, self.tail)
+        sums, rows = cast(UnitSums, found.sums), cast(Rows, found.rows)
+        size = len(self.loss) / len(sums)
+        low, high = clopper_pearson(sums.top / (self.best * size), rows.weights(self.unit) / size, self.tail)
         return self.best * high, self.best * low
 
     def _floored(self, found: Found, tail: float, less: float = 0.0) -> Interval:
@@ -122,7 +181,7 @@ class Uncertainty:
         if self.best == 0.0:
             return 0.0, 0.0
         reward: FloatArray = self.loss / self.best
-        excess, value = found.rows.ratio - less, found.estimate.value - less * self.logged.value()
+        excess, value = cast(Rows, found.rows).ratio - less, found.estimate.value - less * self.logged.value()
         bounds = []
         for part in (excess * reward, excess * (1.0 - reward)):
             sums = Terms(part).by_unit(self.unit)
@@ -137,33 +196,3 @@ class Uncertainty:
         low, high = self._floored(found, self.tail / 2.0)
         other_low, other_high = self._floored(versus, self.tail / 2.0)
         return low - other_high, high - other_low
-
-    def of_difference(self, found: Found, other: UnitSums, versus: Found | None) -> tuple[float, Interval, float]:
-        """Return the difference to other sums, its interval, and the probability that it is below 0.
-
-        ``versus`` is the estimate that the other sums are of; None if they are the logged losses.
-        """
-        freedom, drawn = found.freedom if versus is None else min(found.freedom, versus.freedom), self.drawn
-        value = found.estimate.value - other.value()
-        if not np.isfinite(value):
-            return np.nan, (-np.inf, np.inf), np.nan
-        if self.interval in FLOORED:
-            return value, self._floored_difference(found, versus), np.nan
-        if self.interval not in ("t", "normal", "bootstrap"):
-            return value, (-np.inf, np.inf), np.nan  # these know single means only
-        if freedom < 1.0 - 1e-9:
-            return value, (-np.inf, np.inf), np.nan
-        if drawn is not None:
-            replicates = drawn.values[:, self._place[id(found.sums)]] - drawn.values[:, self._place[id(other)]]
-            ends = bca(replicates, value, found.sums.left_out() - other.left_out(), self.tail)
-            good = replicates[np.isfinite(replicates)]
-            return value, ends, float(np.mean(good < 0.0) + 0.5 * np.mean(good == 0.0))
-        stderr = standard_error(found.sums.shares() - other.shares())
-        if stderr <= 1e-12 * (-self.best):  # rounding, not a difference
-            if abs(value) <= 1e-12 * (-self.best):
-                return 0.0, (0.0, 0.0), 0.5
-            return value, (value, value), float(value < 0.0)
-        better = float(special.stdtr(freedom, -value / stderr))
-        if self.interval == "normal":
-            return value, normal(value, stderr, self.tail), better
-        return value, student(value, stderr, freedom, self.tail), better

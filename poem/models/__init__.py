@@ -2,7 +2,15 @@
 
 from poem.models.boosting import Boosting, boosted
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, fit_without_trees
-from poem.models.cross_fitted import CrossFitted, Enumerated, Model, cross_fit, enumerate_regressor
+from poem.models.cross_fitted import (
+    CrossFitted,
+    Enumerated,
+    Model,
+    cross_fit,
+    enumerate_regressor,
+    enumerated,
+    fit_regressors,
+)
 from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
 from poem.models.logistic import logistic_preference
 from poem.models.on_shards import preference_on_shards
@@ -20,7 +28,9 @@ __all__ = [
     "chosen_strengths",
     "cross_fit",
     "enumerate_regressor",
+    "enumerated",
     "fit_for_estimates",
+    "fit_regressors",
     "fit_without_trees",
     "logistic_preference",
     "losses_on",

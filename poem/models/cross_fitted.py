@@ -1,5 +1,6 @@
 """One loss model for each fold of a log: none predicts rows that it has seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,13 +71,14 @@ def cross_fit(
     bounds: tuple[float, float] | None = None,
     seed: int = 0,
     threads: Threads | None = None,
+    fold: IntArray | None = None,
 ) -> CrossFitted:
-    """Fit one loss model for each fold of the log's units on all other folds.
+    """Fit one loss model for each fold of the log's units on all other folds; ``fold`` is that of each row, if known.
 
     With ``bounds``, the lowest and the highest loss, it is the kind that predicts held-out losses best; without them,
     it is a linear one.
     """
-    fold, threads = folds_of(log, folds, seed), threads or Threads()
+    fold, threads = folds_of(log, folds, seed) if fold is None else fold, threads or Threads()
     if bounds is None:
         bounds, strengths = (0.0, 1.0), Strengths(linear_strength(log, seed, threads))
     else:
@@ -87,15 +89,22 @@ def cross_fit(
 
 def enumerate_regressor(log: BanditLog, regressor: Any, folds: int, seed: int) -> Enumerated:
     """Fit a scikit-learn regressor for each fold of the log's units on all other folds."""
+    fold = folds_of(log, folds, seed)
+    return enumerated(log, fit_regressors(log, regressor, fold), fold)
+
+
+def fit_regressors(log: BanditLog, regressor: Any, fold: IntArray) -> tuple[Any, ...]:
+    """Fit a scikit-learn regressor for each fold on the rows of all others."""
     from sklearn.base import clone
 
-    fold, tell = folds_of(log, folds, seed), _every_class if log.available is None else _every_candidate
-    losses = []
-    for part in range(folds):
-        rows = np.flatnonzero(fold != part)
-        fitted = clone(regressor).fit(_logged_features(log, rows), log.loss[rows])
-        losses.append(tell(log, fitted))
-    return Enumerated(np.stack(losses), fold, type(regressor).__name__)
+    rows = [np.flatnonzero(fold != part) for part in range(int(fold.max()) + 1)]
+    return tuple(clone(regressor).fit(_logged_features(log, some), log.loss[some]) for some in rows)
+
+
+def enumerated(log: BanditLog, fitted: Sequence[Any], fold: IntArray) -> Enumerated:
+    """Return what the regressors of all folds say of every output in every context of a log."""
+    tell = _every_class if log.available is None else _every_candidate
+    return Enumerated(np.stack([tell(log, one) for one in fitted]), fold, type(fitted[0]).__name__)
 
 
 def _logged_features(log: BanditLog, rows: IntArray) -> Any:

@@ -5,20 +5,24 @@ from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
+from poem.packed.sampling import Sample, full_folds, sample_units, unit_folds
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
     "HashArray",
     "PackWriter",
     "PackedLog",
+    "Sample",
     "ShardNote",
     "context_folds",
     "extremes_of",
+    "full_folds",
     "is_packed",
     "open_log",
     "pack_folder",
     "pack_log",
     "quantiles_of",
+    "sample_units",
     "shards_for",
     "unit_folds",
     "unit_hashes",

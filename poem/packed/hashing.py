@@ -49,6 +49,12 @@ def context_folds(log: BanditLog, folds: int) -> IntArray:
     return (_mixed(context_hashes(log)) % np.uint64(folds)).astype(np.int64)
 
 
+def turned(hashes: HashArray, seed: int) -> HashArray:
+    """Return other numbers for the same units, which a seed decides: where one begins says nothing of the other."""
+    start = np.random.SeedSequence([seed, 9]).generate_state(1, np.uint64)[0]
+    return _mixed(hashes ^ start)
+
+
 def value_hashes(values: AnyArray) -> HashArray:
     """Return the number of each value; equal strings or numbers have equal ones."""
     kind = values.dtype.kind

@@ -11,9 +11,10 @@ from poem.backends import Backend
 from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import InputError, PackedError
-from poem.files import Folder, room, size_of
+from poem.files import Folder, Table, room, size_of
+from poem.packed.hashing import HashArray
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
-from poem.packed.rows import log_of_rows
+from poem.packed.rows import log_of_rows, outputs_of
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
@@ -133,7 +134,11 @@ class PackedLog:
     def _hashes(self, note: ShardNote) -> Any:
         return self.column(note, "unit")
 
-    def _inside(self, hashes: Any) -> Any:
+    _telling: tuple[str, ...] = ("unit",)  # columns that tell whether a row belongs to this part
+
+    def _mask(self, table: Table) -> Any:
+        """Tell which rows of a shard belong to this part."""
+        hashes = table.column("unit").to_numpy()
         return (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
 
     def __len__(self) -> int:
@@ -157,8 +162,15 @@ class PackedLog:
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
-        """The lowest and the highest loss of all shards that hold units of this part."""
-        return min(note.loss[0] for note in self.shards), max(note.loss[1] for note in self.shards)
+        """The lowest and the highest loss."""
+        lows, highs = zip(*map(self._losses, self.shards), strict=True)
+        return min(lows), max(highs)
+
+    def _losses(self, note: ShardNote) -> tuple[float, float]:
+        if self._is_whole(note):
+            return note.loss[0], note.loss[1]
+        loss = self.column(note, "loss")
+        return float(loss.min()), float(loss.max())
 
     def __repr__(self) -> str:
         outputs, count = self.structure.describe(), len(self.shards)
@@ -182,27 +194,41 @@ class PackedLog:
             raise InputError(f"no unit lies between {first:g} and {last:g} of the log. Take a larger part of it.")
         return found
 
-    def read(self, note: ShardNote, columns: list[str] | None = None) -> BanditLog:
+    def read(self, note: ShardNote) -> BanditLog:
         """Return the rows of a shard that belong to this part, as a log in memory."""
-        table = read_shard(self.folder, note, columns)
+        return self.read_with_units(note)[0]
+
+    def read_with_units(self, note: ShardNote) -> tuple[BanditLog, HashArray]:
+        """Return the same rows, and the hash of each one's unit."""
+        table = read_shard(self.folder, note)
         try:
             log = log_of_rows(table, self.kind)
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
             ) from error
+        unit = table.column("unit").to_numpy()
         if not self._is_whole(note):
-            log = log.take(self._inside(table.column("unit").to_numpy()))
-        return log if self.view is None else self.view(log)
+            inside = self._mask(table)
+            log, unit = log.take(inside), unit[inside]
+        return (log if self.view is None else self.view(log)), unit
 
     def column(self, note: ShardNote, name: str) -> Any:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""
         if self.view is not None and name != "unit":
             return getattr(self.read(note), name)
+        table = self._table(note, name)
+        return table.column(name).to_numpy() if name != "y" else outputs_of(table, self.kind)
+
+    def _table(self, note: ShardNote, name: str) -> Table:
         if self._is_whole(note):
-            return read_shard(self.folder, note, [name]).column(name).to_numpy()
-        table = read_shard(self.folder, note, sorted({"unit", name}))
-        return table.column(name).to_numpy()[self._inside(table.column("unit").to_numpy())]
+            return read_shard(self.folder, note, [name])
+        table = read_shard(self.folder, note, list(dict.fromkeys([*self._telling, name])))
+        return table.take(np.flatnonzero(self._mask(table)))
+
+    def of_logger(self, name: Any) -> "PackedLog":
+        """Return the rows that one of several loggers chose."""
+        return _OfLogger(self, name)
 
     def logs(self) -> Iterator[BanditLog]:
         """Yield the rows shard by shard."""
@@ -227,6 +253,29 @@ class PackedLog:
 
         about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
         return hashlib.sha256(repr(about).encode()).hexdigest()
+
+
+class _OfLogger(PackedLog):
+    """The rows of one logger."""
+
+    _telling = ("unit", "logger")
+
+    def __init__(self, log: PackedLog, name: Any) -> None:
+        how: dict[str, Any] = {"memory": log.memory, "backend": log.backend, "view": log.view}
+        super().__init__(log.folder, log.manifest, log.kind, log.low, log.high, **how)
+        self._log, self._name = log, name
+
+    def __reduce__(self) -> Any:
+        return _OfLogger, (self._log, self._name)
+
+    def _is_whole(self, note: ShardNote) -> bool:
+        return False
+
+    def _mask(self, table: Table) -> Any:
+        return super()._mask(table) & (table.column("logger").to_numpy() == self._name)
+
+    def part(self, first: float, last: float) -> PackedLog:
+        return _OfLogger(self._log.part(first, last), self._name)
 
 
 def is_packed(place: str | os.PathLike[str]) -> bool:

@@ -125,6 +125,11 @@ def log_of_rows(table: Table, kind: BanditLog) -> BanditLog:
     return kind.replaced(**fields)
 
 
+def outputs_of(table: Table, kind: BanditLog) -> AnyArray:
+    """Return the logged outputs alone, as codes."""
+    return frozen(_decoded(table, kind.y))
+
+
 def _plain(table: Table, name: str) -> AnyArray:
     return np.asarray(_column(table, name).to_numpy(zero_copy_only=False))
 

@@ -2,7 +2,16 @@
 
 from poem.policies.deciding import decide, explores_little, new_seed, with_floor
 from poem.policies.floor import FlooredPolicy
-from poem.policies.foreign import NO_POLICY, Judged, judge_all, judge_one
+from poem.policies.foreign import (
+    NO_POLICY,
+    UNSUPPORTED,
+    Judged,
+    by_context_alone,
+    is_supported,
+    judge_all,
+    judge_one,
+    named_policies,
+)
 from poem.policies.loading import load_policy
 from poem.policies.logistic import logging_policy, supervised
 from poem.policies.other_features import on_log, same_reading
@@ -28,12 +37,14 @@ from poem.policies.record import Record, TraceRecord
 
 __all__ = [
     "NO_POLICY",
+    "UNSUPPORTED",
     "FlooredPolicy",
     "Judged",
     "Policy",
     "Record",
     "TraceRecord",
     "action_recipe_of",
+    "by_context_alone",
     "check_recipe",
     "choices_for",
     "columns_of",
@@ -42,12 +53,14 @@ __all__ = [
     "decide",
     "explores_little",
     "how_to_read",
+    "is_supported",
     "judge_all",
     "judge_one",
     "load_policy",
     "log_for",
     "logging_policy",
     "made_log",
+    "named_policies",
     "new_seed",
     "on_log",
     "policy_for",

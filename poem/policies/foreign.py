@@ -18,6 +18,10 @@ NO_POLICY = (
     "{name} is None: the fit certified no policy, and there was no logging policy to fall back on. Keep what is "
     "running; result.explain() says what was found."
 )
+UNSUPPORTED = (
+    "{name} gives every logged output the probability 0: the log says nothing about it. Check that it is a policy for "
+    "these outputs."
+)
 LEAST_LOG = -745.0  # below the logarithm of the smallest number: a probability of 0
 
 
@@ -55,6 +59,11 @@ class Judged:
 
 def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
     """Return every policy in the form that estimators need; names are the mapping's, or made up."""
+    return [_judged(name, policy, log) for name, policy in named_policies(policies)]
+
+
+def named_policies(policies: Any) -> list[tuple[str, Any]]:
+    """Return policies with their names: the mapping's, or made up."""
     if isinstance(policies, Mapping):
         named = list(policies.items())
     elif isinstance(policies, Sequence) and not isinstance(policies, str):
@@ -66,17 +75,17 @@ def judge_all(policies: Any, log: BanditLog) -> list[Judged]:
     for name, _ in named:
         if name == "logged" or not isinstance(name, str):
             raise InputError(f"a policy cannot be named {name!r}. Use any other text.")
-    return [_judged(name, policy, log) for name, policy in named]
+    return named
 
 
-def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
+def judge_one(name: str, policy: Any, log: BanditLog, n_jobs: int | None = -1) -> Judged:
     """Return one policy in that form, be there a logged output that it would choose or not."""
     if policy is None:
         raise InputError(NO_POLICY.format(name=name))
     if isinstance(policy, Policy) and policy.forest is None:
-        return Judged(name, policy.log_prob_of(log), policy=policy)
+        return Judged(name, policy.log_prob_of(log, n_jobs), policy=policy)
     if isinstance(policy, Policy | FlooredPolicy):
-        return Judged(name, policy.log_prob_of(log), probabilities=policy.marginals_of(log))
+        return Judged(name, policy.log_prob_of(log, n_jobs), probabilities=policy.marginals_of(log))
     if hasattr(policy, "predict_proba"):
         return _from_classifier(name, policy, log)
     if hasattr(policy, "log_prob_of"):
@@ -86,12 +95,28 @@ def judge_one(name: str, policy: Any, log: BanditLog) -> Judged:
 
 def _judged(name: str, policy: Any, log: BanditLog) -> Judged:
     found = judge_one(name, policy, log)
-    if not np.any(found.log_prob > LEAST_LOG):
-        raise MismatchError(
-            f"{name} gives every logged output the probability 0: the log says nothing about it. "
-            "Check that it is a policy for these outputs."
-        )
+    if not is_supported(found):
+        raise MismatchError(UNSUPPORTED.format(name=name))
     return found
+
+
+def is_supported(policy: Judged) -> bool:
+    """Tell whether a policy would choose any logged output."""
+    return bool(np.any(policy.log_prob > LEAST_LOG))
+
+
+def by_context_alone(name: str, policy: Any) -> Any:
+    """Return a policy that can be asked about any part of a log, or say why it cannot: rows have no order there."""
+    if policy is None:
+        raise InputError(NO_POLICY.format(name=name))
+    if isinstance(policy, Policy | FlooredPolicy) or callable(policy):
+        return policy
+    if hasattr(policy, "predict_proba") or hasattr(policy, "log_prob_of"):
+        return policy
+    raise InputError(
+        f"{name} must be a policy, a classifier with predict_proba, or a function of a log: the rows of a packed log "
+        f"have no order in which an array could name their probabilities; found {type(policy).__name__}."
+    )
 
 
 def _from_classifier(name: str, policy: Any, log: BanditLog) -> Judged:

@@ -1,0 +1,52 @@
+"""Some units of a packed log, in memory: the same ones in the same order, however the log is cut into shards."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poem.arrays import IntArray
+from poem.data import BanditLog, with_seen_contexts
+from poem.errors import InputError
+from poem.packed.hashing import HashArray, turned
+from poem.packed.log import PackedLog
+from poem.packed.writing import merged
+
+TURNS = 1000  # ways to deal a few units, of which one leaves no fold empty
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows of some units, and the hash of each row's unit; ``whole`` tells whether these are all units."""
+
+    log: BanditLog
+    unit: HashArray
+    whole: bool
+
+
+def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sample:
+    """Return the rows of a random sample of units, at most about so many of them and so much memory."""
+    share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
+    part = packed.part(0.0, share) if share < 1.0 else packed
+    logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
+    log, unit = BanditLog.concat(logs), np.concatenate(units)
+    order = np.argsort(unit, kind="stable")
+    return Sample(*merged(with_seen_contexts(log.take(order)), unit[order]), share >= 1.0)
+
+
+def unit_folds(hashes: HashArray, folds: int, seed: int) -> IntArray:
+    """Deal units into folds by their hashes; return the fold of each row."""
+    return (turned(hashes, seed) % np.uint64(folds)).astype(np.int64)
+
+
+def full_folds(hashes: HashArray, folds: int, seed: int) -> int:
+    """Return the first seed, from ``seed`` on, by which no fold of these units is empty."""
+    units = len(np.unique(hashes))
+    if not isinstance(folds, int) or not 2 <= folds <= units:
+        raise InputError(
+            f"folds must be from 2 to the number of independent units, {units} (users, contexts or rows); found "
+            f"{folds}. Collect more of them, or pass fewer folds."
+        )
+    for turn in range(seed, seed + TURNS):
+        if len(np.unique(unit_folds(hashes, folds, turn))) == folds:
+            return turn
+    raise InputError(f"{units} independent units are too few for {folds} folds. Pass fewer folds.")
