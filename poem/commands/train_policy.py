@@ -187,13 +187,14 @@ def _told(result: "Fit", options: argparse.Namespace) -> int:
 def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options: argparse.Namespace) -> int:
     """Learn from a packed log; it is inspected by a sample."""
     from poem.health import check_fit
+    from poem.packed import sample_units
     from poem.policies import made_log, with_packed
 
     if options.out_of_time:
         raise InputError("--out-of-time needs rows in the order of time, which a packed log has not. Leave it out.")
     log = estimated(log, options)
     with working(options, "inspecting"):
-        some = log.sample(log.memory / 8, 200_000)
+        some = sample_units(log, 200_000, log.memory / 8).log
         health = check_fit(some, options.force, str(options.log))
     for reason in () if health.fit else health.reasons:
         remark(options, f"warning: {reason}")

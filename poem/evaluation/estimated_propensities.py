@@ -12,14 +12,14 @@ from poem.compute import OneBlasThread, Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
 from poem.objectives import imitation
-from poem.packed import PackedLog, unit_folds
+from poem.packed import PackedLog, full_folds, sample_units, unit_folds, unit_hashes
 from poem.policies import Policy, Record, judge_all, policy_for, supervised
 from poem.structures import Available
 
 STRENGTHS = tuple(10.0**power for power in range(-3, 3))  # the C of the logistic regressions
 BINS = 10
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that regressions are fitted to
-MOST_ROWS = 200_000  # of them
+MOST_UNITS = 200_000  # of them
 AGREES = 0.01  # how far a logger's probability may be from what was logged, relatively
 
 
@@ -103,7 +103,7 @@ def estimate_propensities(
     folds, seed : int
     """
     if isinstance(log, PackedLog):
-        return _of_packed(log, folds, C)
+        return _of_packed(log, folds, C, seed)
     if not isinstance(log, BanditLog):
         raise InputError(f"estimate_propensities takes a BanditLog; found {type(log).__name__}.")
     with OneBlasThread():  # many small regressions: threads would only get in each other's way
@@ -133,10 +133,11 @@ class Estimated:
     """Gives rows the propensities of the policy that has not seen their unit."""
 
     policies: tuple[Policy, ...]
+    turn: int  # which way units are dealt into folds
 
     def __call__(self, log: BanditLog) -> BanditLog:
         """Return the log with estimated propensities."""
-        fold = unit_folds(log, len(self.policies))
+        fold = unit_folds(unit_hashes(log), len(self.policies), self.turn)
         log_propensity = np.empty(len(log))
         for part, policy in enumerate(self.policies):
             rows = np.flatnonzero(fold == part)
@@ -145,14 +146,15 @@ class Estimated:
         return log.with_propensities(log_propensity, "estimated")
 
 
-def _of_packed(log: PackedLog, folds: int, C: float | None) -> PropensityFit:
+def _of_packed(log: PackedLog, folds: int, C: float | None, seed: int) -> PropensityFit:
     """Estimate the logging policy from a sample; folds are by the hashes of units, the same in every shard."""
-    sample = log.sample(log.memory * SAMPLE, MOST_ROWS)
+    sample = sample_units(log, MOST_UNITS, log.memory * SAMPLE)
+    turn = full_folds(sample.unit, folds, seed)
     with OneBlasThread():
-        fold = unit_folds(sample, folds)
-        found = _estimated(sample, fold, folds, C)
-        policies = tuple(_fitted(sample, np.flatnonzero(fold != part), found.C) for part in range(folds))
-    return replace(found, log=log.seen_as(Estimated(policies)))
+        fold = unit_folds(sample.unit, folds, turn)
+        found = _estimated(sample.log, fold, folds, C)
+        policies = tuple(_fitted(sample.log, np.flatnonzero(fold != part), found.C) for part in range(folds))
+    return replace(found, log=log.seen_as(Estimated(policies, turn)))
 
 
 def _contexts(log: BanditLog, rows: AnyArray) -> tuple[Any, Available | None]:

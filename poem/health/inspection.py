@@ -25,11 +25,11 @@ from poem.health.availability import tried
 from poem.health.facts import Facts
 from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
 from poem.health.sound import SoundLog, sound_log
-from poem.packed import PackedLog
+from poem.packed import PackedLog, sample_units
 from poem.readers import RawLog
 
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that are inspected
-MOST_ROWS = 1_000_000  # of them
+MOST_UNITS = 1_000_000  # of them
 
 
 def inspect(
@@ -75,7 +75,7 @@ def inspect(
 
 def _of_packed(log: PackedLog) -> Health:
     """Inspect a sample of a packed log; all of its rows were checked when it was packed."""
-    some = log.sample(log.memory * SAMPLE, MOST_ROWS)
+    some = sample_units(log, MOST_UNITS, log.memory * SAMPLE).log
     found = _health(log.folder.name, SoundLog(some, np.arange(len(some)), []), len(some))
     if len(some) == len(log):
         return found

@@ -10,10 +10,10 @@ from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
 from poem.learning.shards import Metered, Shards
-from poem.packed import PackedLog
+from poem.packed import PackedLog, sample_units
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
-MOST_ROWS = 1_000_000  # of a sample: candidates are told apart by fewer
+MOST_UNITS = 1_000_000  # of a sample: candidates are told apart by fewer
 HELD = 0.2  # share of the units that certify, if they fit
 
 
@@ -30,7 +30,7 @@ def in_parts(
         return log.to_log(), choice, None
     share = _held_share(log, choice.validation)
     train = log if share == 0.0 else log.part(0.0, 1.0 - share)
-    sample = train.sample(SHARE * log.memory, MOST_ROWS)
+    sample = sample_units(train, MOST_UNITS, SHARE * log.memory).log
     held = None if share == 0.0 else log.part(1.0 - share, 1.0).to_log()
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
     return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint())

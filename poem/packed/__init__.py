@@ -1,6 +1,6 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
-from poem.packed.hashing import HashArray, context_folds, unit_folds, unit_hashes, value_hashes
+from poem.packed.hashing import HashArray, context_folds, unit_hashes, value_hashes
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log

@@ -39,11 +39,6 @@ def context_hashes(log: BanditLog) -> HashArray:
     return out
 
 
-def unit_folds(log: BanditLog, folds: int) -> IntArray:
-    """Deal the units of a log into folds; return the fold of each row."""
-    return (_mixed(unit_hashes(log)) % np.uint64(folds)).astype(np.int64)
-
-
 def context_folds(log: BanditLog, folds: int) -> IntArray:
     """Deal the contexts of a log into folds; return the fold of each."""
     return (_mixed(context_hashes(log)) % np.uint64(folds)).astype(np.int64)

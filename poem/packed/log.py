@@ -238,11 +238,6 @@ class PackedLog:
         """Return all rows in memory."""
         return BanditLog.concat(list(self.logs()))
 
-    def sample(self, most_bytes: float, most_rows: int | None = None) -> BanditLog:
-        """Return units drawn at random, by their hashes, that take at most so much memory; all of them if they fit."""
-        share = min(most_bytes / self.nbytes, 1.0 if most_rows is None else most_rows / len(self), 1.0)
-        return (self if share == 1.0 else self.part(0.0, share)).to_log()
-
     def need_propensities(self) -> None:
         """Raise if the log has none."""
         self.kind.need_propensities()

@@ -12,7 +12,7 @@ from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
-from poem.packed import PackedLog
+from poem.packed import PackedLog, sample_units
 from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
 from poem.report.certified import Certified, certified_line
 from poem.report.changes import Changes, find_changes
@@ -27,7 +27,7 @@ DECILES = 10
 FOLDS = 2
 
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that a page shows
-MOST_ROWS = 1_000_000  # of them
+MOST_UNITS = 1_000_000  # of them
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def describe(
 ) -> Content:
     """Find out all that a report says."""
     _check(policy, source, other)
-    log = source.sample(source.memory * SAMPLE, MOST_ROWS) if isinstance(source, PackedLog) else source
+    log = sample_units(source, MOST_UNITS, source.memory * SAMPLE).log if isinstance(source, PackedLog) else source
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
     bounds = loss_range("auto", log)
