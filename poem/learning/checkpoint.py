@@ -14,10 +14,11 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.errors import CheckpointError, PolicyFileError
 from poem.files import held_folder, write_whole
+from poem.optimizers import FileKeeper
 from poem.policies import Policy, load_policy
 from poem.version import VERSION
 
-OWN = re.compile(r"fit\.json|candidate-\d+\.poem")
+OWN = re.compile(r"fit\.json|candidate-\d+\.poem|state-\d+\.safetensors")
 
 
 @contextmanager
@@ -38,7 +39,7 @@ class Checkpoint:
     """A folder that is held and belongs to one log and one set of settings; None keeps nothing."""
 
     def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
-        self.folder, self.first = None if folder is None else Path(folder), 0
+        self.folder, self.first, self._fingerprint = None if folder is None else Path(folder), 0, fingerprint
         if self.folder is None:
             return
         owner = self.folder / "fit.json"
@@ -68,10 +69,18 @@ class Checkpoint:
         return found if isinstance(found, Policy) and found.record.trace is not None else None
 
     def keep(self, position: int, policy: Policy) -> None:
-        """Keep a finished candidate."""
-        path = self._path(position)
-        if path is not None:
+        """Keep a finished candidate; the state of its optimizer is not needed any more."""
+        path, keeper = self._path(position), self.keeper(position)
+        if path is not None and keeper is not None:
             policy.save(path)
+            keeper.path.unlink(missing_ok=True)
+
+    def keeper(self, position: int) -> FileKeeper | None:
+        """Return where the optimizer of a candidate keeps its state: its steps may take long."""
+        if self.folder is None:
+            return None
+        number = self.first + position
+        return FileKeeper(self.folder / f"state-{number}.safetensors", f"{self._fingerprint}-{number}")
 
     def _path(self, position: int) -> Path | None:
         return None if self.folder is None else self.folder / f"candidate-{self.first + position}.poem"

@@ -113,7 +113,7 @@ class Contest:
         """Make one candidate of one fold, or take it from the checkpoint, and hear the held-out rows."""
         policy = self._policy(fold, position, training, threads, line)
         trace = cast(TraceRecord, policy.record.trace)  # neither training nor the checkpoint makes one without it
-        entry.problems |= set(find_problems(*training.seen_by(policy), trace.mean_weight))
+        entry.problems |= set(find_problems(*training.probe.seen_by(policy), trace.mean_weight))
         if held is not None:
             entry.rows.append(held.rows(policy, threads))
             if self.jury is not None and self.jury.foresees:
@@ -146,7 +146,8 @@ class Contest:
 
         # Each candidate has its own order of batches: seven unlucky ones are rarer than one.
         rng = np.random.default_rng([self.seed, 1, number])
-        policy = training.policy(recipe, rng, on_step, self.record, threads)
+        keeper = self.kept.keeper(number)
+        policy = training.policy(recipe, rng, on_step, self.record, threads, keeper)
         self.kept.keep(number, policy)
         return policy
 

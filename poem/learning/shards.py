@@ -14,7 +14,7 @@ from poem.estimators import Objective
 from poem.learning.portfolio import GROWN, Recipe
 from poem.models import LossModel
 from poem.objectives import Risk, ShardedRisk, ShardObjective
-from poem.optimizers import Trace
+from poem.optimizers import Keeper, Trace
 from poem.packed import PackedLog
 from poem.progress import Progress
 
@@ -83,6 +83,7 @@ def followed(
     start: FloatArray | None,
     rng: np.random.Generator,
     on_step: OnStep,
+    keeper: Keeper | None,
 ) -> tuple[Trace, tuple[float, float]]:
     """Minimise the risk of all shards; return the trace, and the mean weight and the share of rows at the clip.
 
@@ -95,5 +96,5 @@ def followed(
             sample.lam *= (risk.n_rows / len(shards.log)) ** 0.5  # λ* grows with the square root of the rows
         begin = optimizer.minimize(sample, start, rng=rng, on_step=on_step).weights
     whole = ShardedRisk(objective, lam=risk.lam, l2=risk.l2, centre=start, backend=shards.backend)
-    trace = optimizer.minimize(whole, begin, rng=rng, on_step=on_step)
+    trace = optimizer.minimize(whole, begin, rng=rng, on_step=on_step, keeper=keeper)
     return trace, whole.weights_of_rows(trace.weights)

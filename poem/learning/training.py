@@ -1,22 +1,21 @@
 """All that the candidates of a fit share on one set of rows, and the way from a recipe to a policy."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import LoggerModel, can_have_steps, logger_model
-from poem.compute import Forest, Matrix, Threads
+from poem.compute import Threads
 from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square, sample_of, with_seen_contexts
 from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
 from poem.learning.ground import Ground, grown_ground, spread_of
 from poem.learning.portfolio import GROWN, Recipe
+from poem.learning.probe import Probe
 from poem.learning.shards import Shards, followed, follows_shards
 from poem.models import (
     CautiousLosses,
@@ -32,15 +31,14 @@ from poem.models import (
     preference_on_shards,
 )
 from poem.objectives import Risk, imitation
-from poem.optimizers import Trace, unmoved
+from poem.optimizers import Keeper, Trace, unmoved
 from poem.packed import context_folds
 from poem.policies import Policy, Record, TraceRecord, policy_for
-from poem.structures import Available, Structure
+from poem.structures import Structure
 
 FOLDS = 2
 LEAFY_UNITS = 200_000  # that policies are learnt from on leaves
 LOGGER_UNITS = 60_000  # for a model of the logging policy
-PROBED_CONTEXTS = 500  # to see whether a policy minds them
 SHOWN_UNITS = 20_000  # for the figures of a policy that is taken as it is
 
 OnStep = Callable[[int, float], None]
@@ -73,8 +71,6 @@ class Training:
         self.structure, self.intercept = structure, intercept
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
-        self._extended: dict[Forest, Matrix] = {}
-        self._extending = threading.Lock()
 
     def part(
         self, log: BanditLog, needs_model: bool, calibration: Calibration | None = None, shards: Shards | None = None
@@ -244,25 +240,13 @@ class Training:
         return mean_square(self.log)
 
     @cached_property
-    def probed(self) -> tuple[Any, Available | None]:
-        """Some of the contexts, and what is available there, to see whether a policy minds them."""
-        some = np.arange(0, self.log.n_contexts, max(1, self.log.n_contexts // PROBED_CONTEXTS))
-        return self.log.X[some], None if self.log.available is None else self.log.available.of(some)
-
-    def seen_by(self, policy: Policy) -> tuple[Policy, Any, Available | None]:
-        """Return a policy and the probed contexts as it sees them: what trees say of these is computed once."""
-        contexts, available = self.probed
-        if policy.forest is None:
-            return policy, contexts, available
-        with self._extending:
-            if policy.forest not in self._extended:
-                self._extended[policy.forest] = policy.forest.extended(contexts)
-        plain = replace(policy, forest=None, feature_names=None, features=None)
-        return plain, self._extended[policy.forest], available
+    def probe(self) -> Probe:
+        """Some of the contexts, to see whether a policy minds them."""
+        return Probe(self.log)
 
     def prepare(self, recipes: Sequence[Recipe]) -> None:
         """Compute what some recipes need, before threads ask for it."""
-        _ = self.loss, self.scale, self.probed
+        _ = self.loss, self.scale, self.probe
         for recipe in recipes:
             self.start_of(recipe)
             if recipe.learner.estimator is not None and recipe.learner.estimator.needs_model:
@@ -285,16 +269,22 @@ class Training:
     # ---- one candidate ----------------------------------------------------------------------
 
     def policy(
-        self, recipe: Recipe, rng: np.random.Generator, on_step: OnStep, record: Record, threads: Threads
+        self,
+        recipe: Recipe,
+        rng: np.random.Generator,
+        on_step: OnStep,
+        record: Record,
+        threads: Threads,
+        keeper: Keeper | None = None,
     ) -> Policy:
-        """Follow a recipe; the policy's record is ``record``, and says how it went."""
+        """Follow a recipe; the policy's record is ``record``, and says how it went. On shards, steps are kept."""
         learner, start = recipe.learner, self.start_of(recipe)
         risk = self._risk(recipe, start, threads)
         shards = self.shards if self.shards is not None and follows_shards(recipe) else None
         if learner.estimator is not None and shards is not None:
             models = self.shard_models if risk.estimator.needs_model else ()
             objective = shards.objective(risk.estimator, self.calibration.bounds, self.intercept, models)
-            trace, weights = followed(recipe, risk, objective, shards, start, rng, on_step)
+            trace, weights = followed(recipe, risk, objective, shards, start, rng, on_step, keeper)
         else:
             if learner.estimator is None:
                 begin = np.zeros(risk.shape) if start is None else start
