@@ -86,10 +86,11 @@ class Forest:
     def scores(self, X: Matrix, threads: Threads | None = None) -> FloatArray:
         """Return the sum of the trees of each column, (m, columns)."""
         out = np.zeros((X.shape[0], self.n_columns))
+        root, column = _unsigned(self.root), _unsigned(self.column)
 
         def one(rows: slice) -> None:
             part, nodes = self._dense(X, rows), self._nodes(X)
-            _add_scores(part, *nodes, self.value, *map(_unsigned, (self.root, self.column)), self.depth, out[rows])
+            _add_scores(part, *nodes, self.value, root, column, self.depth, out[rows])
 
         (threads or Threads()).map(one, _blocks(X.shape[0]))
         return out
