@@ -112,6 +112,8 @@ def command_lines(draw, found, folder):
     title = draw(st.just(()) | names.map(lambda name: (f"--title={name}",)))
     label = draw(st.sampled_from([*[found.label] * 4, *found.features]))
     judge = (*draw(JUDGE), *draw(OUTPUT))
+    packed, small = str(folder / "packed"), f"--memory={draw(st.sampled_from(['1kB', '100kB', '1GB']))}"
+    learnt = str(folder / "packed.poem")
     return [
         (("inspect", log, *found.options, *draw(encoded), *draw(OUTPUT)), None),
         (("train", log, "-o", policy, *found.options, *train), "policy.poem"),
@@ -125,6 +127,11 @@ def command_lines(draw, found, folder):
             ("simulate", log, f"--label={label}", "-o", str(folder / "made.parquet"), *draw(SIMULATE), *draw(OUTPUT)),
             "made.parquet",
         ),
+        (("pack", log, "-o", packed, *found.options, *draw(encoded), *draw(OUTPUT)), "packed"),
+        (("inspect", packed, small), None),
+        (("train", packed, "-o", learnt, small, "--learner=" + learner, *how, *draw(TRAIN)), "packed.poem"),
+        (("evaluate", learnt, packed, small, *draw(EVALUATE), *judge), None),
+        (("report", learnt, packed, small, "-o", str(folder / "packed.html"), *judge), "packed.html"),
     ]
 
 
@@ -164,7 +171,7 @@ def fault_of(status, said, before, after, output):
 def check_commands(found, folder, lines, statuses):
     """Run all commands on a log; those that need a policy are left out if there is none."""
     for arguments, output in lines:
-        if arguments[0] in ("evaluate", "predict", "report", "watch") and not (folder / "policy.poem").exists():
+        if arguments[0] == "watch" and not (folder / "policy.poem").exists():
             continue
         if not Path(arguments[1]).exists():
             continue

@@ -188,6 +188,17 @@ def _equal_rows(
 @contextmanager
 def pack_folder(folder: Path) -> Iterator[None]:
     """Hold a folder for packing; what an earlier pack left unfinished is removed, and so is what this one leaves."""
+    is_new = not folder.exists()
+    try:
+        with _made(folder):
+            yield
+    finally:
+        if is_new and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(exist_ok=True)
     except FileNotFoundError as error:
