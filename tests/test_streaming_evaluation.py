@@ -1,7 +1,7 @@
 """A packed log is judged as the same rows in memory are, however it is cut and whoever does the work."""
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -213,6 +213,40 @@ def test_each_logger_is_judged_alone(folder):
         assert_same(found, two.by_logger[name])
 
 
+def test_several_loggers_are_balanced(folder):
+    loggers = {name: a_policy(poem.MultiClass(3), seed) for seed, name in enumerate(("first", "second"))}
+    logs = [
+        logged_by(policy, easy, seed, contexts=100, replay=2).with_loggers([name] * 200)
+        for seed, (name, policy) in enumerate(loggers.items())
+    ]
+    log = packed(poem.BanditLog.concat(logs), folder / "balanced", 3)
+    policies, (rows, model) = policies_for(log), in_memory(log)
+    one, two = (
+        poem.evaluate(policies, given, model=by, loggers=loggers) for given, by in ((log, "linear"), (rows, model))
+    )
+    assert one.propensities == "balanced"
+    assert_same(one, two)
+    for name in loggers:
+        assert_same(one.by_logger[name], two.by_logger[name])
+    with pytest.raises(InputError, match="Pass the policy that made these rows"):
+        poem.evaluate(policies, log, loggers=dict(zip(loggers, reversed(loggers.values()), strict=True)))
+    with pytest.raises(InputError, match="no order"):
+        poem.balanced(log, {name: np.ones(len(log)) for name in loggers})
+
+
+def test_estimated_propensities_stand_beside(cut):
+    log = cut("repeated", 7)
+    policies, (rows, model) = policies_for(log), in_memory(log)
+    fitted = poem.estimate_propensities(log)
+    found = poem.evaluate(policies, log, model="linear", estimated=fitted)
+    assert_same(replace(found, lines=found.lines[:20], diagnostics={}), poem.evaluate(policies, rows, model=model))
+    assert [line.policy for line in found.lines[20::10]] == ["new, p estimated", "even, p estimated"]
+    by_fit = poem.evaluate(policies, fitted.log, model="linear")
+    assert [line.value for line in by_fit.lines] == [line.value for line in found.lines[20:]]
+    with pytest.raises(InputError, match="of this very log"):
+        poem.evaluate(policies, rows, estimated=fitted)
+
+
 def test_a_part_is_judged_as_its_rows_are(cut):
     policies = policies_for(cut("grouped"))
     for shards in (1, 7):
@@ -312,7 +346,7 @@ def test_what_needs_all_rows_at_once_is_refused(cut):
         poem.evaluate(policy, log, interval="betting")
     with pytest.raises(InputError, match="no order"):
         poem.evaluate(np.full(len(log), 0.5), log)
-    with pytest.raises(InputError, match="loggers= needs a log in memory"):
+    with pytest.raises(LogError, match="does not say which logger"):
         poem.evaluate(policy, log, loggers={"a": policy})
     with pytest.raises(InputError, match="against must be one of logged, policy"):
         poem.evaluate(policy, log, against="other")
