@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BAR = 20  # characters
 EVERY = 0.2  # seconds between two states of the bar on a terminal
 EVERY_LINE = 30.0  # and between two lines in a file
+MANY = 10_000  # things that are counted by the second
 PATIENCE = 2.0  # seconds after which one wants to see that work goes on
 
 
@@ -163,7 +164,7 @@ class Progress:
         self._pulse.stop()
         self._screen.close()
         if self.enabled and error is None and self._elapsed() >= self.after:
-            tell_line(f"{self.title}: {self.done}/{self.total}{self.unit} in {_span(self._elapsed())}")
+            tell_line(f"{self.title}: {self._count()} in {_span(self._elapsed())}{self._rate()}")
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
@@ -200,7 +201,7 @@ class Progress:
         ):
             return
         self._shown, self._silent = now, False
-        state = f"{self.done}/{self.total}{self.unit} in {_span(self._elapsed())}{self._left()} {text}".rstrip()
+        state = f"{self._count()} in {_span(self._elapsed())}{self._left()} {text}".rstrip()
         if self.live:
             self._screen.draw(self.title, state, self.done, self.total)
         else:
@@ -209,7 +210,18 @@ class Progress:
     def _left(self) -> str:
         if not 0 < self.done < self.total:
             return ""
-        return f", about {_span(self._elapsed() / self.done * (self.total - self.done))} left"
+        return f"{self._rate()}, about {_span(self._elapsed() / self.done * (self.total - self.done))} left"
+
+    def _count(self) -> str:
+        return (
+            f"{self.done}/{self.total}{self.unit}" if self.total < MANY else f"{self.done:,}/{self.total:,}{self.unit}"
+        )
+
+    def _rate(self) -> str:
+        """Say how fast the work goes, of things that are many."""
+        if self.total < MANY or self._elapsed() <= 0.0:
+            return ""
+        return f", {self.done / self._elapsed():,.0f}{self.unit} per second"
 
 
 def _span(seconds: float) -> str:

@@ -208,6 +208,30 @@ def test_learners_with_trees_can_be_asked_for_by_name():
     log = xor_log()
     found = poem.fit(log, learners=("trees", "leaves"), loss_bounds=BOUNDS, certify=False)
     assert {candidate.recipe.learner.start for candidate in found.table} == {"trees", "leaves"}
-    few = xor_log(contexts=150)
+
+
+@pytest.mark.parametrize("learner", ["trees", "leaves"])
+def test_a_learner_with_trees_certifies_nothing_where_no_tree_helps(learner):
+    found = poem.fit(xor_log(contexts=150), learners=learner, loss_bounds=BOUNDS)
+    assert not found.success
+    assert "Not certified: no tree helps to predict the losses of this log." in found.explain()
+    assert {candidate.problems for candidate in found.table if candidate.problems} == {("no trees",)}
+
+
+def test_other_learners_go_on_where_no_tree_helps():
+    found = poem.fit(xor_log(contexts=150), learners=["trees", "direct"], loss_bounds=BOUNDS, certify=False)
+    assert found.chosen.recipe.learner.start == "direct"
+    assert {one.recipe.learner.start for one in found.table if "no trees" in one.problems} == {"trees"}
+
+
+def test_actions_with_features_have_no_trees():
     with pytest.raises(InputError, match="no trees can be learnt from this log"):
-        poem.fit(few, learners="trees", certify=False)
+        poem.fit(described_log(), learners="trees", certify=False)
+
+
+def described_log(contexts=300):
+    """One of four actions with two features each."""
+    rng = np.random.default_rng(3)
+    X, y, actions = rng.normal(size=(contexts, 2)), rng.integers(0, 4, contexts), rng.normal(size=(4, 2))
+    kind = {"loss": rng.random(contexts), "propensity": np.full(contexts, 0.25), "available": np.full(contexts, 4)}
+    return poem.BanditLog(X, y, **kind, actions=np.tile(actions, (contexts, 1)))

@@ -137,6 +137,11 @@ def test_a_log_that_fits_is_fitted_as_in_memory(tmp_path):
     quick = {"learners": "dr", "seed": 3}
     one, two = poem.fit(log, **quick), poem.fit(log.to_log(), **quick)
     assert one.n_sample is None
+    # Rows of a packed log are in no order of time, unless it has times.
+    assert "drawn at random" in one.certificate.conditions[-1]
+    assert "in the order of time" in two.certificate.conditions[-1]
+    timed = packed(world(400).replaced(time=np.arange(400.0)), tmp_path / "t", 3)
+    assert "the latest certify" in poem.fit(timed, **quick).certificate.conditions[-1]
     np.testing.assert_array_equal(one.chosen.policy.weights, two.chosen.policy.weights)
 
 

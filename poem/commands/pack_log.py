@@ -45,6 +45,9 @@ def run(options: argparse.Namespace) -> int:
         format=options.format,
         side=options.side,
         delimiter=options.delimiter,
+        actions_vary=options.actions_vary,
+        actions=options.actions,
+        identity=options.identity,
         n_jobs=options.jobs,
         progress=not options.quiet,
     )

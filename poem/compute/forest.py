@@ -17,6 +17,7 @@ from poem.compute.kernels import Threads, inlined, kernel
 from poem.compute.matrix import Matrix, is_sparse
 
 BLOCK = 1 << 13  # contexts that a thread takes at a time
+TILE = 64  # contexts that go through one tree after the other: they and the tree stay in the fastest memory
 ARRAYS = {"feature": np.int32, "threshold": np.float64, "left": np.int32, "value": np.float64}
 PER_TREE = {"root": np.int32, "column": np.int32}
 
@@ -85,10 +86,11 @@ class Forest:
     def scores(self, X: Matrix, threads: Threads | None = None) -> FloatArray:
         """Return the sum of the trees of each column, (m, columns)."""
         out = np.zeros((X.shape[0], self.n_columns))
+        root, column = _unsigned(self.root), _unsigned(self.column)
 
         def one(rows: slice) -> None:
             part, nodes = self._dense(X, rows), self._nodes(X)
-            _add_scores(part, *nodes, self.value, self.root, self.column, self.depth, out[rows])
+            _add_scores(part, *nodes, self.value, root, column, self.depth, out[rows])
 
         (threads or Threads()).map(one, _blocks(X.shape[0]))
         return out
@@ -100,7 +102,7 @@ class Forest:
 
         def one(rows: slice) -> None:
             part, nodes = self._dense(X, rows), self._nodes(X)
-            _find_leaves(part, *nodes, self.root[:trees], self.depth, node[rows])
+            _find_leaves(part, *nodes, _unsigned(self.root[:trees]), self.depth, node[rows])
 
         (threads or Threads()).map(one, _blocks(m))
         place = np.sort(self._leaf_number[node], axis=1).ravel()
@@ -141,7 +143,8 @@ class Forest:
 
     def _nodes(self, X: Matrix) -> tuple[AnyArray, FloatArray, AnyArray]:
         """Return the nodes, with features numbered as :meth:`_dense` has them."""
-        return self._places if is_sparse(X) else self.feature, self.threshold, self.left
+        feature = self._places if is_sparse(X) else self.feature
+        return _unsigned(feature), self.threshold, _unsigned(self.left)
 
     @cached_property
     def _places(self) -> AnyArray:
@@ -233,6 +236,11 @@ def _check(forest: Forest) -> None:
         raise ValueError("a leaf that looks at a feature")
 
 
+def _unsigned(numbers: AnyArray) -> AnyArray:
+    """Return whole numbers of which a loop knows that none is negative: it need not look, and is twice as fast."""
+    return numbers.view(np.uint32)
+
+
 def _blocks(m: int) -> list[slice]:
     return [slice(first, min(first + BLOCK, m)) for first in range(0, m, BLOCK)]
 
@@ -257,9 +265,11 @@ def _add_scores(
     depth: int,
     out: FloatArray,
 ) -> None:
-    for i in range(X.shape[0]):
+    for first in range(0, X.shape[0], TILE):
+        last = min(first + TILE, X.shape[0])
         for tree in range(len(root)):
-            out[i, column[tree]] += value[_leaf(X[i], root[tree], feature, threshold, left, depth)]
+            for i in range(first, last):
+                out[i, column[tree]] += value[_leaf(X[i], root[tree], feature, threshold, left, depth)]
 
 
 @kernel

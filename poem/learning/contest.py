@@ -19,7 +19,7 @@ from poem.learning.arguments import Split
 from poem.learning.checkpoint import Checkpoint
 from poem.learning.held_out import HeldOut, Jury
 from poem.learning.portfolio import Recipe
-from poem.learning.selection import MEANING, OVERFITS, Candidate, Gain, find_problems, overfits
+from poem.learning.selection import MEANING, NO_TREES, OVERFITS, Candidate, Gain, find_problems, overfits
 from poem.learning.training import Training
 from poem.policies import Policy, Record, TraceRecord
 from poem.progress import Progress
@@ -114,6 +114,8 @@ class Contest:
         policy = self._policy(fold, position, training, threads, line)
         trace = cast(TraceRecord, policy.record.trace)  # neither training nor the checkpoint makes one without it
         entry.problems |= set(find_problems(*training.probe.seen_by(policy), trace.mean_weight))
+        if training.lacks_trees(self.recipes[position]):
+            entry.problems.add(NO_TREES)
         if held is not None:
             entry.rows.append(held.rows(policy, threads))
             if self.jury is not None and self.jury.foresees:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from poem.certificates import Certificate, finite
 from poem.estimators import Estimate
 from poem.evaluation import PLURAL, Calibration
-from poem.learning.selection import MEANING, Candidate, Table
+from poem.learning.selection import MEANING, NO_TREES, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
 from poem.text import Grid, Sheet
 
@@ -155,6 +155,8 @@ class Fit:
         found, sure = self.certificate, f"{self.confidence or 0.95:.0%}"
         if found is None and self.chosen.validation is not None and self.chosen.validation.units < 2:
             return "Not certified: the log has too few independent units."
+        if found is None and NO_TREES in self.chosen.problems:
+            return "Not certified: no tree helps to predict the losses of this log. Try other learners."
         if found is None:
             return "Not certified: no candidate did better than the log on held-out rows."
         on = f"on {found.rows:,} fresh rows"

@@ -21,10 +21,11 @@ IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
 LIKELY = 0.95  # confidence of the bound by which candidates are ranked
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
-AVOIDS, IGNORES, OVERFITS = "avoids the log", "ignores x", "propensity overfitting"
+AVOIDS, IGNORES, OVERFITS, NO_TREES = "avoids the log", "ignores x", "propensity overfitting", "no trees"
 MEANING = {
     AVOIDS: "it gives the logged outputs no probability, so nothing is known of it",
     IGNORES: "it chooses the same way whatever the context is",
+    NO_TREES: "no tree helps to predict the losses of this log, so it is the policy of a model without trees",
     OVERFITS: "its mean weight on held-out rows is far from 1, so its estimate cannot be trusted",
 }
 
@@ -267,7 +268,7 @@ def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units:
 
 def ordered_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> list[Candidate]:
     """Return the candidates that may be certified, the one to choose first."""
-    distrusted = {AVOIDS, OVERFITS}
+    distrusted = {AVOIDS, OVERFITS, NO_TREES}
     usable = [one for one in candidates if units and one.forecast is not None and not distrusted & set(one.problems)]
     ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
     healthy = [one for one in ready if not one.problems]

@@ -67,6 +67,7 @@ class Wish:
     seed: int
     checkpoint: str | Path | None
     shards: Shards | None = None  # what the log is a sample of
+    packed: bool = False  # the log comes from a packed one, whose rows are in the order of hashes
 
 
 class Stages:
@@ -93,7 +94,7 @@ class Stages:
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
         self._check_start()
         self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
-        if wish.shards is not None and self.certifies:
+        if wish.packed and self.certifies and self.plan.order != "time":
             self.plan = replace(self.plan, order="hashed", unordered=adapts(self.log).changes)
         self.own = own
         self.rungs: list[Rung] = self._rungs(by_unit=self.certifies or not own)

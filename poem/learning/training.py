@@ -29,6 +29,8 @@ from poem.models import (
     logistic_preference,
     losses_on,
     preference_on_shards,
+    suits_trees,
+    without_trees,
 )
 from poem.objectives import Risk, imitation
 from poem.optimizers import Keeper, Trace, unmoved
@@ -219,13 +221,19 @@ class Training:
         return grown_ground(*kind, leaves=leaves)
 
     def _boosted(self, log: BanditLog) -> LossModel:
-        how = self.strengths.boosting
-        if how is None:
+        bounds, how = self.calibration.bounds, self.strengths.boosting
+        if how is not None:
+            return boosted(log, how, bounds, self.threads)
+        if not suits_trees(log):
             raise InputError(
-                "no trees can be learnt from this log, or they do not help at all. Leave the learners 'trees' and "
-                "'leaves' out."
+                "no trees can be learnt from this log: they know no features of actions. Leave the learners 'trees' "
+                "and 'leaves' out."
             )
-        return boosted(log, how, self.calibration.bounds, self.threads)
+        return without_trees(fit_without_trees(log, self.strengths, bounds, self.threads))
+
+    def lacks_trees(self, recipe: Recipe) -> bool:
+        """Tell whether a recipe is about trees, and none helps here."""
+        return recipe.learner.start in GROWN and self.strengths.boosting is None
 
     def ground(self, recipe: Recipe) -> Ground:
         """Return what the objective of a recipe is computed on."""

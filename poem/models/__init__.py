@@ -1,6 +1,6 @@
 """Models of the loss: what an output would have cost that was not chosen."""
 
-from poem.models.boosting import Boosting, boosted
+from poem.models.boosting import Boosting, boosted, without_trees
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, fit_without_trees
 from poem.models.cross_fitted import (
     CrossFitted,
@@ -14,6 +14,7 @@ from poem.models.cross_fitted import (
 from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
 from poem.models.logistic import logistic_preference
 from poem.models.on_shards import preference_on_shards
+from poem.models.race import suits_trees
 
 __all__ = [
     "Boosting",
@@ -35,4 +36,6 @@ __all__ = [
     "logistic_preference",
     "losses_on",
     "preference_on_shards",
+    "suits_trees",
+    "without_trees",
 ]

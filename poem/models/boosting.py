@@ -179,6 +179,12 @@ def boosted(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads:
     return replace(model, forest=forest_of(grown, log.n_features, slopes.columns))
 
 
+def without_trees(model: LossModel) -> LossModel:
+    """Return the same model with a forest that has no trees."""
+    features, columns = model.weights.shape
+    return replace(model, forest=forest_of(None, features - 1, columns))
+
+
 def base_of(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads: Threads) -> LossModel:
     """Fit the linear part."""
     plain = log if how.strength is not None else log.with_contexts(np.zeros((log.n_contexts, 0)))

@@ -26,8 +26,12 @@ def can_boost(log: BanditLog) -> bool:
     """Tell whether trees are tried on a log."""
     columns = len(log.labels)
     few = columns <= MOST_COLUMNS and columns * log.n_features <= MOST_WORK
-    alike = not log.structure.described and (log.available is None or log.structure.lists_outputs)
-    return few and alike and log.n_features > 0 and log.n_contexts >= FEW_CONTEXTS
+    return few and suits_trees(log) and log.n_features > 0 and log.n_contexts >= FEW_CONTEXTS
+
+
+def suits_trees(log: BanditLog) -> bool:
+    """Tell whether trees could say something of a log's outputs."""
+    return not log.structure.described and (log.available is None or log.structure.lists_outputs)
 
 
 def best_boosting(

@@ -14,7 +14,7 @@ from poem.errors import InputError
 from poem.packed.log import PackedLog, open_log
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 from poem.progress import Progress
-from poem.readers import Columns, LogStream
+from poem.readers import Columns, LogKind, LogStream
 from poem.structures import Wanted
 
 BLOCK = 250_000  # rows of a log in memory that are packed at a time
@@ -33,6 +33,9 @@ def pack_log(
     format: str | None = None,
     side: str | os.PathLike[str] | None = None,
     delimiter: str | None = None,
+    actions_vary: bool = False,
+    actions: Any = None,
+    identity: bool = False,
     n_jobs: int | None = -1,
     progress: bool = False,
 ) -> PackedLog:
@@ -48,7 +51,7 @@ def pack_log(
         Files of one format, or folders of part files.
     folder : path
         A new or empty folder.
-    columns, labels, structure, features, format, side, delimiter
+    columns, labels, structure, features, format, side, delimiter, actions_vary, actions, identity
         As in :func:`poem.read_log`.
     n_jobs : int
         Threads; -1 is all cores.
@@ -76,12 +79,21 @@ def pack_log(
         format=format,
         side=side,
         delimiter=delimiter,
+        actions_vary=actions_vary,
+        actions=actions,
+        identity=identity,
         threads=threads,
         progress=progress,
     )
     with pack_folder(target):
         kind = stream.learn()
-        return _dealt(stream.logs(kind), kind.rows, asdict(kind.common.roles), target, threads, progress)
+        return _dealt(stream.logs(kind), kind.rows, _columns(kind), target, threads, progress)
+
+
+def _columns(kind: LogKind) -> dict[str, Any]:
+    """Return the columns of a log as a policy's record has them."""
+    id_of = kind.common.actions.id
+    return asdict(kind.common.roles) | ({} if id_of == "id" else {"action_id": id_of})
 
 
 def _dealt(
