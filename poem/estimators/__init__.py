@@ -30,7 +30,8 @@ from poem.estimators.intervals import (
     student,
 )
 from poem.estimators.ips import IPS
-from poem.estimators.moments import Moments, MomentSums, Reference, Scheme, replicates_of
+from poem.estimators.moment_totals import Moments
+from poem.estimators.moments import MomentSums, Reference, Scheme, replicates_of
 from poem.estimators.objective import MeanObjective, Objective, Point
 from poem.estimators.self_normalised_dr import SelfNormalisedDR
 from poem.estimators.shrinkage import ShrinkageDR

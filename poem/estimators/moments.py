@@ -16,6 +16,7 @@ import numpy as np
 from poem.arrays import AnyArray, FloatArray
 from poem.estimators.hashed_draws import add_hashed
 from poem.estimators.intervals import Replicates
+from poem.estimators.moment_totals import Cubes, Moments
 from poem.estimators.sums import Sums, UnitSums, error_of_squares, sixth_of_skewness
 
 COUNT = 0  # the column with the number of rows
@@ -153,12 +154,11 @@ class Scheme:
         """Return the moments of some units; ``hashes`` are theirs, (units,), to draw their weights by."""
         columns = self.columns(sums)
         squares, cubes = [], []
-        with np.errstate(over="ignore", invalid="ignore"):
-            for form, cubed in zip(self.forms, self.is_cubed, strict=True):
-                values = np.stack([columns[place] for place in form])
-                squares.append(values @ values.T)
-                cubes.append(np.stack([(values * one) @ values.T for one in values]) if cubed else None)
-            held = [self._held_squares(columns, one) for one in range(len(self.references))]
+        for form, cubed in zip(self.forms, self.is_cubed, strict=True):
+            values = np.stack([columns[place] for place in form])
+            squares.append(values @ values.T)
+            cubes.append(Cubes.of(values) if cubed else None)
+        held = [self._held_squares(columns, one) for one in range(len(self.references))]
         drawn = None
         if self.drawn:
             drawn = np.zeros((self.replicates, len(self.drawn_places)))
@@ -178,32 +178,6 @@ class Scheme:
             return None
         both = np.stack([columns[self.places[one]["held"]], columns[COUNT]])
         return np.asarray(both @ both.T)
-
-
-@dataclass
-class Moments:
-    """Sums over units of the columns of a scheme, of their products, and of their products of three."""
-
-    units: int
-    sums: FloatArray
-    largest: FloatArray
-    squares: list[FloatArray]
-    cubes: list[FloatArray | None]
-    held: list[FloatArray | None]
-    drawn: FloatArray | None
-
-    def add(self, other: "Moments") -> None:
-        """Add those of other units."""
-        self.units += other.units
-        self.sums = self.sums + other.sums
-        self.largest = np.maximum(self.largest, other.largest)
-        self.squares = [one + more for one, more in zip(self.squares, other.squares, strict=True)]
-        self.cubes, self.held = _added(self.cubes, other.cubes), _added(self.held, other.held)
-        (self.drawn,) = _added([self.drawn], [other.drawn])
-
-
-def _added(some: list[FloatArray | None], more: list[FloatArray | None]) -> list[FloatArray | None]:
-    return [None if one is None or two is None else one + two for one, two in zip(some, more, strict=True)]
 
 
 class MomentSums(Sums):
@@ -254,9 +228,9 @@ class MomentSums(Sums):
         """Return the sum of the squared shares of all units."""
         return _form(self._moments.squares[self._position], self._scheme.forms[self._position], self._shares())
 
-    def cubes(self) -> float:
-        """Return the sum of the cubed shares of all units."""
-        return self._cubes(self._position, self._shares())
+    def scaled(self) -> tuple[float, float]:
+        """Return the sums of the squared and of the cubed shares of all units, in a unit that keeps both finite."""
+        return self._scaled(self._position, self._shares())
 
     def stderr(self) -> float:
         return error_of_squares(self.squares(), self.n_units)
@@ -266,14 +240,12 @@ class MomentSums(Sums):
         return error_of_squares(_form(self._moments.squares[number], self._scheme.forms[number], shares), self.n_units)
 
     def acceleration(self) -> float:
-        return sixth_of_skewness(self.squares(), self.cubes()) if self.n_units > 1 else np.nan
+        return sixth_of_skewness(*self.scaled()) if self.n_units > 1 else np.nan
 
     def acceleration_less(self, other: "MomentSums") -> float:
         if self.n_units < 2:
             return np.nan
-        number, shares = self._less(other)
-        squares = _form(self._moments.squares[number], self._scheme.forms[number], shares)
-        return sixth_of_skewness(squares, self._cubes(number, shares))
+        return sixth_of_skewness(*self._scaled(*self._less(other)))
 
     def held_back(self) -> float:
         squares = self._moments.held[self._position]
@@ -326,11 +298,14 @@ class MomentSums(Sums):
         shares = _combined({column: 1.0 / self.n_rows}, _combined(self._corrections(), minus))
         return len(self._scheme.references) + number, shares
 
-    def _cubes(self, number: int, shares: Coefficients) -> float:
-        cubes = self._moments.cubes[number]
+    def _scaled(self, number: int, shares: Coefficients) -> tuple[float, float]:
+        cubes, form = self._moments.cubes[number], self._scheme.forms[number]
         assert cubes is not None
-        share = np.array([shares.get(place, 0.0) for place in self._scheme.forms[number]])
-        return float(((cubes @ share) @ share) @ share)
+        share = np.array([shares.get(place, 0.0) for place in form]) * cubes.scale
+        unit = float(np.abs(share).max()) or 1.0
+        squares = _form(self._moments.squares[number], form, shares) / unit**2
+        share = share / unit
+        return squares, float(((cubes.sums @ share) @ share) @ share)
 
 
 def _combined(one: Coefficients, two: Coefficients) -> Coefficients:

@@ -15,6 +15,7 @@ from poem.packed import PackedLog, quantiles_of
 PLURAL = {"loss": "losses", "reward": "rewards"}
 LossBounds = tuple[float, float] | Literal["auto"]
 ClipRule = Literal["given", "P90/P10", "1/P10", "max/min", "none"]
+CLIP_QUANTILES = (0.1, 0.9, 0.0, 1.0)
 E = TypeVar("E", bound=Estimator)
 
 
@@ -33,11 +34,13 @@ class Clips:
     @classmethod
     def of(cls, log: BanditLog | PackedLog) -> "Clips":
         """Find the clips of a log."""
-        at = [0.1, 0.9, 0.0, 1.0]
         if isinstance(log, PackedLog):
-            p10, p90, low, high = quantiles_of(log, "log_propensity", at, log.backend)
-        else:
-            p10, p90, low, high = np.quantile(log.log_propensity, at)
+            return cls.between(*quantiles_of(log, "log_propensity", CLIP_QUANTILES, log.backend))
+        return cls.between(*np.quantile(log.log_propensity, CLIP_QUANTILES))
+
+    @classmethod
+    def between(cls, p10: float, p90: float, low: float, high: float) -> "Clips":
+        """Find the clips by ``CLIP_QUANTILES`` of the log-propensities."""
         most = _clip(high - low)
         if p90 - p10 >= 1.0:
             return cls(_clip(p90 - p10), "P90/P10", most)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from poem.evaluation.table import Evaluation
 from poem.packed import PackedLog
 from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one
 
+L = TypeVar("L", BanditLog, PackedLog)
 ALL: dict[str, Estimator] = {
     "IPS": IPS(None),
     "clipped IPS": IPS("auto"),
@@ -157,9 +158,8 @@ def evaluate(
     if model is None and all(estimator.needs_model for estimator in chosen.values()):
         raise InputError(f"{', '.join(chosen)} need a loss model. Leave model= as it is, or choose other estimators.")
     if isinstance(log, PackedLog):
-        given = {"loggers": loggers, "estimated": estimated}
         options = Options(threads, interval, level, draws.replicates, seed, loss_range(loss_bounds, log))
-        return _packed(policies, log, chosen, against, model, draws, options, given, progress)
+        return _packed(policies, log, chosen, against, model, draws, options, loggers, estimated, progress)
     whole = log if loggers is None else balanced(log, loggers)
     whole.need_propensities()
     judged = judge_all(policies, log)
@@ -193,19 +193,20 @@ def _packed(
     model: Any,
     draws: Resampling,
     options: Options,
-    given: dict[str, Any],
+    loggers: Mapping[Any, Any] | None,
+    estimated: PropensityFit | None,
     progress: bool | None,
 ) -> Evaluation:
     """Evaluate a packed log."""
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(f"{name}= needs a log in memory. Read one, or a part of this: log.part(0, 0.1).to_log().")
-    log.need_propensities()
+    whole = log if loggers is None else balanced(log, loggers)
+    whole.need_propensities()
+    other = None if estimated is None else _same_rows(estimated, log)
     named = checked_policies(policies)
     _check_against(against, [name for name, _ in named])
     backend = log.backend or backends.Threads(options.threads.count)
     request = Request(named, estimators, against, model, draws.folds, options, backend)
-    return evaluate_packed(log, request, progress)
+    found, by_estimated = evaluate_packed(log, request, weighted=whole, estimated=other, progress=progress)
+    return found if by_estimated is None else _beside(found, by_estimated)
 
 
 def _check_against(against: Any, names: list[str]) -> None:
@@ -230,9 +231,9 @@ def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed:
         raise InputError(f"n_jobs must be a number of threads, or -1 for all cores; found {n_jobs!r}.")
 
 
-def _same_rows(estimated: PropensityFit, log: BanditLog) -> BanditLog:
+def _same_rows(estimated: PropensityFit, log: L) -> L:
     found = estimated.log if isinstance(estimated, PropensityFit) else None
-    if not isinstance(found, BanditLog) or len(found) != len(log):
+    if not isinstance(found, type(log)) or len(found) != len(log):
         raise InputError("estimated must be what poem.estimate_propensities made of this very log.")
     return found
 

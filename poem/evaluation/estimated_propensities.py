@@ -1,19 +1,20 @@
 """Propensities that were not logged, and those of several loggers: explicit steps, with what they say of themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import special
 
+from poem import backends
 from poem.arrays import AnyArray, FloatArray
 from poem.compute import OneBlasThread, Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
 from poem.objectives import imitation
-from poem.packed import PackedLog, full_folds, sample_units, unit_folds, unit_hashes
-from poem.policies import Policy, Record, judge_all, policy_for, supervised
+from poem.packed import PackedLog, full_folds, logger_counts, sample_units, unit_folds, unit_hashes
+from poem.policies import Judged, Policy, Record, by_context_alone, judge_all, judge_one, policy_for, supervised
 from poem.structures import Available
 
 STRENGTHS = tuple(10.0**power for power in range(-3, 3))  # the C of the logistic regressions
@@ -21,6 +22,7 @@ BINS = 10
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that regressions are fitted to
 MOST_UNITS = 200_000  # of them
 AGREES = 0.01  # how far a logger's probability may be from what was logged, relatively
+L = TypeVar("L", BanditLog, PackedLog)
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def _calibration(predicted: FloatArray, observed: FloatArray) -> tuple[tuple[Cal
 # ---- several loggers ------------------------------------------------------------------------
 
 
-def balanced(log: BanditLog, loggers: Mapping[Any, Any]) -> BanditLog:
+def balanced(log: L, loggers: Mapping[Any, Any]) -> L:
     """Return a log of several loggers with the propensities of their mixture.
 
     p(y|x) = Σ over loggers of (their share of the rows)·p_logger(y|x): an output that one logger hardly
@@ -216,28 +218,61 @@ def balanced(log: BanditLog, loggers: Mapping[Any, Any]) -> BanditLog:
 
     Parameters
     ----------
-    log : BanditLog
+    log : BanditLog or PackedLog
         With ``logger=``.
     loggers : dict
         For each name in ``log.logger`` its policy, or the probabilities (n,) that it gives to all logged outputs.
     """
-    if not isinstance(log, BanditLog) or not isinstance(loggers, Mapping):
+    if not isinstance(log, BanditLog | PackedLog) or not isinstance(loggers, Mapping):
         raise InputError(
             f"balanced takes (log, dict of loggers' names and policies); found {type(log).__name__} and "
             f"{type(loggers).__name__}."
         )
-    if log.logger is None:
-        raise LogError("the log does not say which logger chose each row. Build it with logger=.")
-    names, counts = np.unique(log.logger, return_counts=True)
-    missing = [name for name in names.tolist() if name not in loggers]
+    counts = _logger_counts(log)
+    missing = [name for name in counts if name not in loggers]
     if missing:
         raise InputError(f"loggers must have a policy for each logger of the log; there is none for {missing[:5]}.")
-    judged = judge_all({f"logger {name}": loggers[name] for name in names.tolist()}, log)
-    logs = np.stack([found.log_prob for found in judged])
-    for row_of, name in zip(logs, names.tolist(), strict=True):
-        _check_agreement(log, row_of, name)
-    shares = np.log(counts / counts.sum())
-    return log.with_propensities(np.minimum(special.logsumexp(logs + shares[:, None], axis=0), 0.0), "balanced")
+    named = {f"logger {name}": loggers[name] for name in counts}
+    shares = np.log(np.array(list(counts.values())) / sum(counts.values()))
+    view = Balanced(tuple(counts), tuple(loggers[name] for name in counts), tuple(shares.tolist()))
+    if isinstance(log, PackedLog):
+        for name, policy in named.items():
+            by_context_alone(name, policy)
+        return log.seen_as(view)
+    return view.of(log, judge_all(named, log))
+
+
+def _logger_counts(log: BanditLog | PackedLog) -> dict[Any, int]:
+    """Return how many rows each logger chose."""
+    own = log if isinstance(log, BanditLog) else log.kind
+    if own.logger is None:
+        raise LogError("the log does not say which logger chose each row. Build it with logger=.")
+    if isinstance(log, PackedLog):
+        return logger_counts(log, log.backend or backends.Threads())
+    names, counts = np.unique(own.logger, return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """Gives rows the propensities of the mixture of several loggers, whose shares are logarithms."""
+
+    names: tuple[Any, ...]
+    policies: tuple[Any, ...]
+    shares: tuple[float, ...]
+
+    def __call__(self, log: BanditLog) -> BanditLog:
+        """Return the log with balanced propensities."""
+        named = zip(self.names, self.policies, strict=True)
+        return self.of(log, [judge_one(f"logger {name}", policy, log, 1) for name, policy in named])
+
+    def of(self, log: BanditLog, judged: Sequence[Judged]) -> BanditLog:
+        """Return the same from the loggers as the log sees them."""
+        logs = np.stack([found.log_prob for found in judged])
+        for row_of, name in zip(logs, self.names, strict=True):
+            _check_agreement(log, row_of, name)
+        mixed = special.logsumexp(logs + np.array(self.shares)[:, None], axis=0)
+        return log.with_propensities(np.minimum(mixed, 0.0), "balanced")
 
 
 def _check_agreement(log: BanditLog, log_prob: FloatArray, name: Any) -> None:

@@ -15,7 +15,7 @@ from poem.backends import Backend
 from poem.compute import Threads
 from poem.errors import InputError
 from poem.estimators import Estimator, Reference, Scheme, Terms, UnitSums, Whole
-from poem.evaluation.calibration import Clips
+from poem.evaluation.calibration import CLIP_QUANTILES, Clips
 from poem.evaluation.found import usable
 from poem.evaluation.judging import MODELS, JudgedLog
 from poem.evaluation.lines import Options
@@ -51,15 +51,15 @@ class Scan:
         return len(loss), float(loss.sum()), float(loss.min()), unlogged
 
 
-def facts_of(log: PackedLog, worst: float, backend: Backend) -> tuple[Whole, Unlogged]:
-    """Return what holds for all rows, and what none of them logged."""
+def facts_of(log: PackedLog, worst: float, backend: Backend) -> tuple[Whole, Clips, Unlogged]:
+    """Return what holds for all rows, the clips that their propensities ask for, and what none of them logged."""
     rows, total, least, unlogged = 0, 0.0, 0.0, None
     for n, loss, lowest, never in backend.each(Scan(log, worst), log.shards):
         rows, total, least = rows + n, total + loss, min(least, lowest)
         unlogged = never if unlogged is None else unlogged.and_in(never)
     assert unlogged is not None
-    middle = float(quantiles_of(log, "log_propensity", [0.5], backend)[0])
-    return Whole(rows, total / rows, least, middle), unlogged
+    middle, *others = quantiles_of(log, "log_propensity", [0.5, *CLIP_QUANTILES], backend).tolist()
+    return Whole(rows, total / rows, least, middle), Clips.between(*others), unlogged
 
 
 def sample_of(log: PackedLog) -> Sample:

@@ -5,13 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from poem.backends import Backend
 from poem.compute import OneBlasThread
 from poem.errors import InputError, MismatchError
 from poem.estimators import Estimate, Estimator, MomentSums, Replicates, Scheme, estimate_of, replicates_of
-from poem.evaluation.calibration import Clips
 from poem.evaluation.diagnostics import diagnosed
 from poem.evaluation.found import Found, Part
 from poem.evaluation.lines import Options, Table
@@ -19,7 +16,7 @@ from poem.evaluation.pilot import Pilot, facts_of, fold_models, pilot, sample_of
 from poem.evaluation.shard_sums import EVENTS, LOGGED, WEIGHTS, Candidate, FoldModels, Key, ShardSums, ShardTask
 from poem.evaluation.table import Evaluation
 from poem.evaluation.uncertainty import Uncertainty
-from poem.packed import PackedLog
+from poem.packed import PackedLog, logger_counts
 from poem.policies import UNSUPPORTED, by_context_alone, judge_one, named_policies
 from poem.progress import PATIENCE, Progress
 
@@ -69,22 +66,35 @@ def check_interval(interval: str) -> None:
         )
 
 
-def evaluate_packed(log: PackedLog, request: Request, progress: bool | None = None) -> Evaluation:
-    """Judge all policies on a packed log; and on the rows of each logger alone, if it has several."""
+def evaluate_packed(
+    log: PackedLog,
+    request: Request,
+    *,
+    weighted: PackedLog | None = None,
+    estimated: PackedLog | None = None,
+    progress: bool | None = None,
+) -> tuple[Evaluation, Evaluation | None]:
+    """Judge all policies on a packed log; and on the rows of each logger alone, if it has several.
+
+    ``weighted`` is the same log with the propensities to judge by, if they are others. What is found by a third kind,
+    those of ``estimated``, is returned beside.
+    """
     check_interval(request.options.interval)
     _check_fitting(log, request)
-    loggers = _loggers(log, request.backend)
-    passes = [log, *(log.of_logger(name) for name in loggers)]
-    with OneBlasThread(), _shown(progress, sum(map(len, passes))) as line:
-        whole = Streamed(log, request, line)
+    names = logger_counts(log, request.backend) if log.propensities != "missing" else {}
+    alone = {name: log.of_logger(name) for name in names}
+    parts = [log, *alone.values(), *([] if estimated is None else [estimated])]
+    with OneBlasThread(), _shown(progress, sum(map(len, parts))) as line:
+        whole = Streamed(log if weighted is None else weighted, request, line)
         for name, supported in zip(whole.names, whole.sums.supported, strict=True):
             if not supported:
                 raise MismatchError(UNSUPPORTED.format(name=name))
-        alone = {
-            name: Streamed(part, request, line, whole.model).evaluation()
-            for name, part in zip(loggers, passes[1:], strict=True)
-        }
-        return replace(whole.evaluation(), by_logger=alone)
+
+        def by(part: PackedLog) -> Evaluation:
+            return Streamed(part, request, line, whole.model).evaluation()
+
+        beside = None if estimated is None else by(estimated)
+        return replace(whole.evaluation(), by_logger={name: by(part) for name, part in alone.items()}), beside
 
 
 def estimate_packed(log: PackedLog, policy: Any, estimator: Estimator, options: Options, backend: Backend) -> Estimate:
@@ -105,22 +115,6 @@ def _check_fitting(log: PackedLog, request: Request) -> None:
         judge_one(name, policy, log.kind, 1)
 
 
-def _loggers(log: PackedLog, backend: Backend) -> list[Any]:
-    if log.kind.logger is None:
-        return []
-    return sorted({name for some in backend.each(_Loggers(log), log.shards) for name in some})
-
-
-@dataclass(frozen=True)
-class _Loggers:
-    """The task of one shard: the names of its loggers."""
-
-    log: PackedLog
-
-    def __call__(self, note: Any) -> list[Any]:
-        return list(np.unique(self.log.column(note, "logger")).tolist())
-
-
 def _shown(wanted: bool | None, rows: int) -> Progress:
     if wanted is None:
         return Progress("evaluate", rows, sys.stderr is not None and sys.stderr.isatty(), "rows", after=PATIENCE)
@@ -136,8 +130,7 @@ class Streamed:
     def __init__(self, log: PackedLog, request: Request, line: Progress, model: FoldModels | None = None) -> None:
         self.log, self.request, self.line = log, request, line
         options, backend = request.options, request.backend
-        self.whole, unlogged = facts_of(log, options.bounds[1], backend)
-        self.clips = Clips.of(log)
+        self.whole, self.clips, unlogged = facts_of(log, options.bounds[1], backend)
         sample = sample_of(log)
         several = log.n_units > 1  # one unit alone cannot be left out of a model
         if model is None and request.wants_model and several:

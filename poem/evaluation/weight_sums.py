@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.certificates import LEAST_TAIL, shape_of_largest, tail_size
 from poem.estimators import LARGEST_LOG_RATIO, MomentSums, Rows
 from poem.evaluation.weight_facts import (
@@ -20,7 +20,10 @@ from poem.evaluation.weight_facts import (
 )
 
 # Bins of the logarithms of ratios: a quantile is known to 0.1%. If the mean is 1, the 99th percentile is at most 100.
-LOWEST, WIDTH, BINS = -12.0, 0.001, 20_000
+# Beyond e^8, which only wrong propensities lead to, bins are 1 wide.
+LOWEST, WIDTH, FINE = -12.0, 0.001, 20_000
+HIGHEST = LOWEST + WIDTH * FINE
+BINS = FINE + round(LARGEST_LOG_RATIO - HIGHEST) + 1
 
 
 @dataclass
@@ -103,19 +106,16 @@ class WeightSums:
         return moved_by(cut, float(self.curve[-1]))
 
     def _events(self, sums: MomentSums, least_loss: float) -> float | None:
-        largest = sums.largest_share
-        if not self.total > 0.0 or not largest > ALIKE * -least_loss / sums.n_units:
+        if not self.total > 0.0 or not sums.largest_share > ALIKE * -least_loss / sums.n_units:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = events_of(sums.squares() / largest**2, sums.cubes() / largest**3, sums.n_units)
-        return found if np.isfinite(found) else 1.0  # cubes of one unit's weight are too large for a number
+        return events_of(*sums.scaled(), sums.n_units)
 
 
 def weight_sums(rows: Rows, weights: FloatArray, clip: float, units: int) -> WeightSums:
     """Look at some rows of a log and the weights of their units; the whole log has so many units."""
     ratio, size = rows.ratio, tail_size(units) + 1
     weighted = ratio * rows.loss
-    number = np.clip((rows.log_ratio - LOWEST) * (1.0 / WIDTH), 0, BINS - 1).astype(np.int64)
+    number = _bins(rows.log_ratio)
     bins = [np.bincount(number, values, BINS) for values in (None, ratio, weighted, rows.loss)]
     return WeightSums(
         total=float(ratio.sum()),
@@ -130,6 +130,14 @@ def weight_sums(rows: Rows, weights: FloatArray, clip: float, units: int) -> Wei
         bins=np.stack(bins),
         size=size,
     )
+
+
+def _bins(log_ratio: FloatArray) -> IntArray:
+    """Return the bin of each ratio."""
+    number = np.clip((log_ratio - LOWEST) * (1.0 / WIDTH), 0, FINE).astype(np.int64)
+    beyond = np.flatnonzero(number == FINE)
+    number[beyond] += np.minimum(log_ratio[beyond] - HIGHEST, BINS - 1 - FINE).astype(np.int64)
+    return number
 
 
 def _largest(values: FloatArray, size: int) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from poem.packed.hashing import HashArray, context_folds, unit_hashes, value_hashes
 from poem.packed.log import PackedLog, is_packed, open_log
+from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
@@ -18,6 +19,7 @@ __all__ = [
     "extremes_of",
     "full_folds",
     "is_packed",
+    "logger_counts",
     "open_log",
     "pack_folder",
     "pack_log",
