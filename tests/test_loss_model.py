@@ -100,8 +100,7 @@ def test_all_strengths_at_once_are_ridge_regressions(kind, form):
     rows = products.layout.order
     features, target = features_of(dense_of(log)[log.context[rows]], log.y[rows]), log.loss[rows] - log.loss.mean()
     strengths = (0.3, 2.0, 40.0, 1e4)
-    target = products.backward(products.layout.loss - log.loss.mean())
-    found = ridge(products.normal, target, strengths, 1e-8)
+    found = ridge(products.normal, products.backward(target), strengths, 1e-8)
     for strength, weights in zip(strengths, found, strict=True):
         expected = Ridge(alpha=strength, fit_intercept=False, solver="cholesky").fit(features, target).coef_
         np.testing.assert_allclose(weights.ravel(), expected, atol=1e-4 * np.abs(expected).max())

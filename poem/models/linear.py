@@ -115,7 +115,7 @@ def ridge(
     """
     least = min(strengths)
     shifts = np.array(strengths) - least
-    r = target
+    r = target.copy()
     solutions = [np.zeros_like(r) for _ in strengths]
     directions = [r.copy() for _ in strengths]
     p, square = r.copy(), float(np.vdot(r, r))

@@ -62,11 +62,8 @@ def kind_of_log(log: BanditLog) -> BanditLog:
 
 
 def _outputs(y: AnyArray) -> Any:
-    import pyarrow as pa
-
-    if y.ndim == 1:
-        return pa.array(y)
-    return _blobs(np.ascontiguousarray(y), np.arange(len(y) + 1, dtype=np.int64) * y.shape[1])
+    """Return the codes of each row's output, however many it has."""
+    return _blobs(np.ascontiguousarray(y), np.arange(len(y) + 1, dtype=np.int64) * (y.size // len(y)))
 
 
 def _contexts(log: BanditLog, contexts: IntArray, first: BoolArray) -> dict[str, Any]:
@@ -151,10 +148,8 @@ def _named(table: Table, name: str) -> AnyArray | None:
 
 
 def _decoded(table: Table, like: AnyArray) -> AnyArray:
-    if like.ndim == 1:
-        return _plain(table, "y").astype(like.dtype, copy=False)
     values, _ = _content(table, "y", like.dtype)
-    return values.reshape(table.num_rows, like.shape[1])
+    return values.reshape(table.num_rows, *like.shape[1:])
 
 
 def _matrix(table: Table, kind: BanditLog, heads: IntArray) -> Any:
