@@ -214,7 +214,7 @@ def said(trace: Trace, expected: Trace) -> str:
 
 
 def run(
-    kills: int = 20, drivers: int = 5, rows: int = 100_000, shards: int = 16, interval: float = 1.0
+    kills: int = 20, drivers: int = 5, rows: int = 100_000, shards: int = 16, interval: float = 3.0
 ) -> dict[str, float]:
     """Print every run; return the shares of runs that have ended with the same weights."""
     import dask
@@ -245,7 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, usual in {"kills": 20, "drivers": 5, "rows": 100_000, "shards": 16}.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
-    parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--interval", type=float, default=3.0)
     sys.exit(min(run(**vars(parser.parse_args())).values(), default=1.0) < 1.0)
 
 
