@@ -14,7 +14,7 @@
     ├── DownloadError                    a file that could not be fetched whole
     ├── WriteError (OSError)             a file that could not be written; nothing of it was left
     ├── PolicyFileError (ValueError)     a policy file that is truncated, foreign or too new
-    ├── CheckpointError                  a checkpoint folder that belongs to another fit
+    ├── CheckpointError                  a checkpoint that belongs to another fit or is damaged
     ├── BusyError                        a checkpoint or results folder that another process is using
     ├── BackendError                     a cluster whose scheduler or workers were lost
     └── DegenerateError                  every candidate policy avoids the logged outputs
@@ -75,7 +75,7 @@ class PolicyFileError(PoemError, ValueError):
 
 
 class CheckpointError(PoemError):
-    """A checkpoint folder that belongs to another log or to other settings."""
+    """A checkpoint that belongs to another log or to other settings, or is damaged."""
 
 
 class BusyError(PoemError):

@@ -12,8 +12,10 @@ import distributed
 def cluster(workers=2, allowed_failures=3):
     """Give a client of a new cluster; its workers have one thread each, and are started again when they die."""
     where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "memory_limit": 0, "processes": True}
+    # On a busy machine it takes a while until a worker is back; Dask would give it up after 15 seconds.
+    rules = {"scheduler.allowed-failures": allowed_failures, "deploy.lost-worker-timeout": "10 minutes"}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": allowed_failures}),
+        dask.config.set({f"distributed.{name}": value for name, value in rules.items()}),
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **where) as found,
         distributed.Client(found, set_as_default=False, timeout=60) as client,
     ):
