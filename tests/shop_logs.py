@@ -13,7 +13,7 @@ from poem.cli import main
 ITEMS = ("cocoa, hot", "tea", "Weißbier")
 COLUMNS = ("--output", "item", "--reward", "click", "--propensity", "pscore", "--group", "user", "--time", "when")
 FIT = ("--learner", "ips", "--jobs", "1")
-NEW = ("inspect", "train", "evaluate", "watch", "predict", "report", "convert", "simulate")
+NEW = ("inspect", "train", "evaluate", "watch", "predict", "report", "convert", "pack", "simulate")
 
 
 def best_item(city, age):
@@ -91,6 +91,7 @@ def command_line(name, shop, out):
         ),
         "report": (["report", shop.policy, shop.later, "-o", str(out / "new.html")], out / "new.html"),
         "convert": (["convert", shop.log, str(out / "new.parquet"), *COLUMNS], out / "new.parquet"),
+        "pack": (["pack", shop.log, "-o", str(out / "packed"), *COLUMNS], out / "packed"),
         "simulate": (
             ["simulate", shop.labelled, "--label", "kind", "-o", str(out / "new.parquet"), "--fraction", "0.5"],
             out / "new.parquet",
@@ -99,7 +100,7 @@ def command_line(name, shop, out):
     return lines[name]
 
 
-WRITERS = [name for name in NEW if name not in ("inspect", "evaluate", "watch")]
+WRITERS = [name for name in NEW if name not in ("inspect", "evaluate", "watch", "pack")]
 
 
 def call(*arguments):

@@ -41,7 +41,7 @@ def test_json_is_all_of_stdout_and_quiet_is_quiet(shop, tmp_path, capsys, name):
     assert [path.name for path in tmp_path.iterdir()] == ([] if out is None else [out.name])
 
 
-@pytest.mark.parametrize("name", NEW)
+@pytest.mark.parametrize("name", [name for name in NEW if name != "pack"])  # which counts rows
 def test_progress_goes_to_stderr_and_stdout_stays_clean(shop, tmp_path, capsys, monkeypatch, name):
     monkeypatch.setattr("poem.progress.Pulse.start", lambda pulse: pulse.beat())  # as if it took long
     arguments, out = command_line(name, shop, tmp_path)

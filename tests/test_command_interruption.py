@@ -86,13 +86,15 @@ LIBRARY = {
     "predict": ("poem.policies", "decide"),
     "report": ("poem.report", "write_report"),
     "convert": ("poem.readers", "convert_log"),
+    "pack": ("poem.packed", "pack_log"),
     "simulate": ("poem.simulation", "simulate_weak"),
 }
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_ctrl_c_while_reading_and_while_working(shop, tmp_path, capsys, ctrl_c, name):
-    for place in (LIBRARY[name], ("poem.readers.part_files", "files_of")):
+    reading = "streaming" if name == "pack" else "part_files"
+    for place in (LIBRARY[name], (f"poem.readers.{reading}", "files_of")):
         arguments, _ = command_line(name, shop, tmp_path)
         ctrl_c(*place)
         capsys.readouterr()
