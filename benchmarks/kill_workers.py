@@ -8,8 +8,7 @@ status 1 if any run has failed or has other weights than the one that nobody dis
 * One run in which a worker is killed every ``--interval`` seconds.
 * ``--drivers`` runs in a process of their own that is killed at a random moment and started again.
 
-``problem_of`` makes the problem that is minimised: any :class:`poem.optimizers.base.Smooth` whose sums go through
-``backend.each``.
+The objective is POEM's, with clipped weights and a variance penalty.
 """
 
 import argparse
@@ -24,7 +23,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ import poem
 from poem.backends import Backend, Dask
 from poem.compute import OneBlasThread
 from poem.compute import Threads as Pool
+from poem.objectives import ShardedRisk, ShardObjective
 from poem.optimizers import LBFGS, FileKeeper, Trace
 from poem.packed import PackedLog, PackWriter, open_log, pack_folder
 from poem.progress import Progress
@@ -44,45 +43,12 @@ L2 = 1e-6
 WORKERS = 2
 
 
-# ---- the problem: sums over shards ------------------------------------------------------------------
+# ---- the problem ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Sums:
-    """How likely good outputs are in a shard: −Σ (1 − loss)·log softmax(x·w)_y, and its gradient."""
-
-    log: PackedLog
-    w: Any
-
-    def __call__(self, note: Any) -> tuple[float, Any]:
-        rows = self.log.read(note)
-        scores = rows.X @ self.w
-        log_prob = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        weight = 1.0 - rows.loss
-        value = -float(weight @ log_prob[rows.context, rows.y])
-        slopes = np.exp(log_prob) * np.bincount(rows.context, weight, rows.n_contexts)[:, None]
-        np.subtract.at(slopes, (rows.context, rows.y), weight)
-        return value, rows.X.T @ slopes
-
-
-class OverShards:
-    """The mean over all rows, with a little l2; sums are added in the order of the shards."""
-
-    def __init__(self, log: PackedLog, backend: Backend) -> None:
-        self.log, self.backend = log, backend
-        self.shape = (log.n_features, len(log.labels))
-
-    def __call__(self, w: Any) -> tuple[float, Any]:
-        value, gradient = 0.0, np.zeros(self.shape)
-        for more, slope in self.backend.each(Sums(self.log, w), self.log.shards):
-            value, gradient = value + more, gradient + slope
-        n = len(self.log)
-        return value / n + 0.5 * L2 * float(np.vdot(w, w)), gradient / n + L2 * w
-
-
-def problem_of(log: PackedLog, backend: Backend) -> Any:
-    """Return the problem that is minimised."""
-    return OverShards(log, backend)
+def problem_of(log: PackedLog, backend: Backend) -> ShardedRisk:
+    """Return the problem that is minimised: POEM's objective."""
+    return ShardedRisk(ShardObjective(log, poem.IPS(10.0), (0.0, 1.0), True), lam=0.5, l2=L2, backend=backend)
 
 
 def minimised(folder: Path, backend: Backend, keeper: FileKeeper | None = None) -> Trace:
