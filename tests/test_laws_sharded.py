@@ -6,6 +6,7 @@ from test_laws_risk import HIGH, LOW, every_estimator, every_form, every_kind, l
 from test_packed import packed, rows_of
 
 import poem
+from benchmarks.worlds.adaptive import thompson
 from poem.backends import Threads
 from poem.compute import Threads as Pool
 from poem.data import Layout
@@ -135,14 +136,26 @@ def large(tmp_path_factory):
 def test_a_log_that_fits_is_fitted_as_in_memory(tmp_path):
     log = packed(world(400), tmp_path / "p", 3)
     quick = {"learners": "dr", "seed": 3}
-    one, two = poem.fit(log, **quick), poem.fit(log.to_log(), **quick)
+    one, two = poem.fit(log, **quick), poem.fit(world(400), **quick)
     assert one.n_sample is None
-    # Rows of a packed log are in no order of time, unless it has times.
-    assert "drawn at random" in one.certificate.conditions[-1]
-    assert "in the order of time" in two.certificate.conditions[-1]
-    timed = packed(world(400).replaced(time=np.arange(400.0)), tmp_path / "t", 3)
-    assert "the latest certify" in poem.fit(timed, **quick).certificate.conditions[-1]
     np.testing.assert_array_equal(one.chosen.policy.weights, two.chosen.policy.weights)
+    # It is in the order in which it was packed.
+    np.testing.assert_array_equal(log.to_log().loss, world(400).loss)
+    assert "in the order of time" in one.certificate.conditions[-1]
+    timed = packed(world(400).replaced(time=np.arange(400.0)[::-1]), tmp_path / "t", 3)
+    np.testing.assert_array_equal(timed.to_log().loss, world(400).loss[::-1])
+    assert "the latest certify" in poem.fit(timed, **quick).certificate.conditions[-1]
+
+
+@pytest.mark.parametrize("has_times", [False, True])
+def test_loggers_that_learn_are_not_certified_at_random(tmp_path, has_times):
+    """What certifies is drawn at random, which is no order of time; that propensities change is seen all the same."""
+    log = thompson(1500, np.random.default_rng(0), timed=has_times).log()
+    found = packed(log, tmp_path / "p", 4, blocks=3)
+    result = poem.fit(found.replaced(memory=2 * found.nbytes), learners="dr", loss_bounds=(-1, 2))
+    assert result.n_sample is not None
+    assert not result.certified
+    assert "propensities change with time" in result.explain()
 
 
 def test_the_chosen_recipe_is_followed_on_all_shards(large):

@@ -101,7 +101,7 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it. One fit uses it at a time; another
         one raises a BusyError.
     """
-    choice, shards, packed = checked_selection(selection), None, isinstance(log, PackedLog)
+    choice, shards = checked_selection(selection), None
     if isinstance(log, PackedLog):
         own = not all(given is None for given in (estimator, lam, l2, optimizer))
         log, choice, shards = in_parts(log, choice, n_jobs, warm=not own)
@@ -122,7 +122,6 @@ def fit(
         seed=seed,
         checkpoint=checkpoint,
         shards=shards,
-        packed=packed,
     )
     stages = Stages(wish)
     with held_checkpoint(checkpoint), OneBlasThread(), _progress(progress, stages.work) as line:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from poem.backends import Threads
+from poem.certificates import adapts
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
@@ -30,10 +31,12 @@ def in_parts(
         return log.to_log(), choice, None
     share = _held_share(log, choice.validation)
     train = log if share == 0.0 else log.part(0.0, 1.0 - share)
-    sample = sample_units(train, MOST_UNITS, SHARE * log.memory).log
+    sample = sample_units(train.timed(), MOST_UNITS, SHARE * log.memory).log
+    adaptive = adapts(sample).changes
+    sample = sample if log.kind.time is not None else sample.replaced(time=None)
     held = None if share == 0.0 else log.part(1.0 - share, 1.0).to_log()
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
-    return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint())
+    return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint(), adaptive)
 
 
 def _held_share(log: PackedLog, validation: Validation) -> float:

@@ -28,7 +28,7 @@ class Shards:
     """What a recipe is followed on, and where.
 
     With ``warm``, optimizers begin where the recipe ends on the sample, else at its own start. ``n_rows`` and
-    ``digest`` are of the whole log, with what is held out.
+    ``digest`` are of the whole log, with what is held out. ``adaptive`` says that propensities change with time.
     """
 
     log: PackedLog
@@ -36,6 +36,7 @@ class Shards:
     warm: bool
     n_rows: int
     digest: str
+    adaptive: bool = False
 
     def objective(
         self, estimator: Objective, bounds: tuple[float, float], intercept: bool, models: tuple[LossModel, ...]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray
-from poem.certificates import adapts, known_logger
+from poem.certificates import known_logger
 from poem.compute import Threads, count_threads
 from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
@@ -67,7 +67,6 @@ class Wish:
     seed: int
     checkpoint: str | Path | None
     shards: Shards | None = None  # what the log is a sample of
-    packed: bool = False  # the log comes from a packed one, whose rows are in the order of hashes
 
 
 class Stages:
@@ -94,8 +93,8 @@ class Stages:
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
         self._check_start()
         self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
-        if wish.packed and self.certifies and self.plan.order != "time":
-            self.plan = replace(self.plan, order="hashed", unordered=adapts(self.log).changes)
+        if wish.shards is not None and self.certifies:
+            self.plan = replace(self.plan, order="hashed", unordered=wish.shards.adaptive)
         self.own = own
         self.rungs: list[Rung] = self._rungs(by_unit=self.certifies or not own)
         self.held_out = [split.held for split in self.rungs[0].splits if split.held is not None]

@@ -14,7 +14,7 @@ from poem.errors import InputError, PackedError
 from poem.files import Folder, Table, room, size_of
 from poem.packed.hashing import HashArray
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
-from poem.packed.rows import log_of_rows, outputs_of
+from poem.packed.rows import in_order, log_of_rows, outputs_of, timed
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
@@ -234,9 +234,14 @@ class PackedLog:
         """Yield the rows shard by shard."""
         return map(self.read, self.shards)
 
+    def timed(self) -> "PackedLog":
+        """Return the same log with times: where it has none, the places of rows in what was packed."""
+        return self.replaced(kind=timed(self.kind))
+
     def to_log(self) -> BanditLog:
-        """Return all rows in memory."""
-        return BanditLog.concat(list(self.logs()))
+        """Return all rows in memory, in the order in which they were packed, or in that of their times."""
+        found = in_order(BanditLog.concat(list(self.timed().logs())))
+        return found if self.kind.time is not None else found.replaced(time=None)
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""

@@ -114,7 +114,8 @@ def log_of_rows(table: Table, kind: BanditLog) -> BanditLog:
     first = _plain(table, "first")
     heads = np.flatnonzero(first)
     fields: dict[str, Any] = {name: frozen(_plain(table, name)) for name in PLAIN if name in table.column_names}
-    fields |= {name: _named(table, name) for name in (*NAMED, "time")}
+    fields |= {name: _named(table, name) for name in NAMED}
+    fields["time"] = None if kind.time is None else frozen(_plain(table, "time"))
     fields["context"] = frozen(np.cumsum(first) - 1, np.int64)
     fields["y"] = frozen(_decoded(table, kind.y))
     fields["X"] = _matrix(table, kind, heads)
@@ -125,6 +126,21 @@ def log_of_rows(table: Table, kind: BanditLog) -> BanditLog:
 def outputs_of(table: Table, kind: BanditLog) -> AnyArray:
     """Return the logged outputs alone, as codes."""
     return frozen(_decoded(table, kind.y))
+
+
+def timed(log: BanditLog, first: int = 0) -> BanditLog:
+    """Return a log whose rows have times: their numbers, from ``first`` on, if it has none."""
+    return log if log.time is not None else log.replaced(time=frozen(first + np.arange(float(len(log)))))
+
+
+def in_order(log: BanditLog) -> BanditLog:
+    """Return a log with its rows in the order of their times, and contexts in that of the first rows that saw them."""
+    assert log.time is not None
+    rows = log.take(np.argsort(log.time, kind="stable"))
+    contexts, first, number = np.unique(rows.context, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rows.on_contexts(contexts[np.argsort(first)], rank[number])
 
 
 def _plain(table: Table, name: str) -> AnyArray:

@@ -22,7 +22,7 @@ from poem.files import Table, held_folder, write_whole
 from poem.packed.hashing import HashArray, context_hashes, unit_hashes
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import kind_of_log, log_of_rows, table_of
+from poem.packed.rows import kind_of_log, log_of_rows, table_of, timed
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -52,6 +52,7 @@ class PackWriter:
         self._waiting: dict[int, list[Table]] = {}
         self._bytes = 0
         self._kind: BanditLog | None = None
+        self._rows = 0
 
     @property
     def count(self) -> int:
@@ -62,6 +63,8 @@ class PackWriter:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
             self._kind = kind_of_log(log)
+        log = timed(log, self._rows)  # the order of rows is kept in place of times
+        self._rows += len(log)
         unit = unit_hashes(log)
         shard = np.searchsorted(self._cuts, unit, side="right")
         order = np.lexsort((log.context, shard))
@@ -116,7 +119,7 @@ class PackWriter:
         if not spilled.exists():
             return None
         table = _read_streams(spilled)
-        log, unit = merged(log_of_rows(table, kind), table.column("unit").to_numpy())
+        log, unit = merged(log_of_rows(table, timed(kind)), table.column("unit").to_numpy())
         path = self.folder / f"shard-{number:06d}.parquet"
         note = write_shard(path, log, unit, np.arange(len(log)), (self.borders[number], self.borders[number + 1]))
         spilled.unlink()
