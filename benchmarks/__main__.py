@@ -1,5 +1,5 @@
 """Run all benchmarks, or those named: objective, adagrad, candidates, memory, starting, evaluation, reading,
-certificate, default_fit, deciding, loss_models."""
+certificate, default_fit, deciding, loss_models, scale."""
 
 import importlib
 import sys
@@ -23,6 +23,10 @@ LIMITS = {
     "default fit, 60,000 requests, features, s": "≤ 60",
     "default fit, 60,000 requests, features and identities, s": "≤ 60",
     "predict with trees, 10 classes, thousand contexts/s": "≥ 200",
+    "pass over shards / in memory, 1 M rows": "≤ 1.5",
+    "pass over shards / in memory, 2 M rows": "≤ 1.5",
+    "packing Parquet, 1 M rows, thousand rows per second": "≥ 300",
+    "packing Parquet, 2 M rows, thousand rows per second": "≥ 300",
     "import poem / import sklearn.linear_model": "≤ 1.5",
     "IPS of a million rows / scipy X @ W": "≤ 4",
     "SNIPS of a million rows / scipy X @ W": "≤ 4",

@@ -222,6 +222,12 @@ def test_what_is_no_packed_log_is_refused(tmp_path):
         open_log(tmp_path, backend=2)
 
 
+def test_a_packed_log_is_not_read_as_part_files(folder, tmp_path):
+    for read in (poem.read_log, lambda path: pack_log(path, tmp_path / "again")):
+        with pytest.raises(poem.errors.ReadError, match=r"p is a packed log.*poem\.open_log"):
+            read(folder)
+
+
 def test_a_folder_is_packed_once(folder, tmp_path):
     log = make_log("classes", "csr")
     with pytest.raises(InputError, match="holds a packed log already"):

@@ -14,6 +14,11 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise ReadError(f"there is no file or folder {str(path)!r}. Check the path.")
+    if {"manifest.json", "kind.parquet"} <= {file.name for file in path.iterdir()}:
+        raise ReadError(
+            f"{path.name} is a packed log, whose shards are no log by themselves. inspect, train, evaluate and report "
+            "take it; in Python, open it by poem.open_log."
+        )
     files = sorted(file for file in path.rglob("*") if file.is_file() and not _hidden(file.relative_to(path)))
     sides = {side for format in all_formats().values() for side in format.sides(files)}
     known = [file for file in files if file not in sides and suffix_format(file) is not None]
