@@ -149,6 +149,7 @@ class Progress:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live, self._screen = enabled and is_terminal(), Screen()
+        self._has_time = False
         self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
         # A part may take long, and so may what comes before the first one.
         self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)
@@ -169,6 +170,7 @@ class Progress:
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
         self.done += 1
+        self._has_time = False
         self._show(text, force=self.live)
 
     def reached(self, done: int) -> None:
@@ -181,8 +183,12 @@ class Progress:
         self.done += more
         self._show(f"({self.done / max(self._elapsed(), 1e-9):,.0f}{self.unit} per second)", force=False)
 
-    def note(self, text: str) -> None:
-        """Show where the present part stands, a few times a second at the most."""
+    def note(self, text: str, *, has_time: bool = False) -> None:
+        """Show where the present part stands, a few times a second at the most.
+
+        A text that ``has_time`` says itself how long it takes: this part is not like the others.
+        """
+        self._has_time = has_time
         self._show(text, force=False)
 
     def _beat(self) -> None:
@@ -201,7 +207,8 @@ class Progress:
         ):
             return
         self._shown, self._silent = now, False
-        state = f"{self._count()} in {_span(self._elapsed())}{self._left()} {text}".rstrip()
+        left = "" if self._has_time else self._left()
+        state = f"{self._count()} in {_span(self._elapsed())}{left} {text}".rstrip()
         if self.live:
             self._screen.draw(self.title, state, self.done, self.total)
         else:

@@ -62,7 +62,8 @@ class Metered(Backend):
             if self.line is not None:
                 rate = done / max(time.monotonic() - begin, 1e-9)
                 left = (total - done) / rate
-                self.line.note(f"(pass {self._passes} over {total:,} rows: {rate:,.0f} per second, {left:.0f} s left)")
+                text = f"(pass {self._passes} over {total:,} rows: {rate:,.0f} per second, {left:.0f} s left)"
+                self.line.note(text, has_time=True)
 
 
 def follows_shards(recipe: Recipe) -> bool:
