@@ -234,3 +234,46 @@ def _few_threads(monkeypatch):
     """Tests run beside each other."""
     monkeypatch.setattr("poem.learning.sampled.Threads", lambda count: Threads(1))
     assert Pool(1).count == 1
+
+
+class Interrupted(Threads):
+    """Threads that are interrupted in the midst of a pass."""
+
+    def __init__(self, passes):
+        super().__init__(1)
+        self.left = passes
+
+    def each(self, task, pieces):
+        self.left -= 1
+        for number, found in enumerate(super().each(task, pieces)):
+            if self.left < 0 and number:
+                raise KeyboardInterrupt
+            yield found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.8])
+def test_an_interrupted_fit_of_shards_resumes_to_the_same_weights(large, tmp_path, share):
+    log, _ = large
+    once = Counted()
+    whole = poem.fit(log.replaced(backend=once), learners="dr")
+    half = log.replaced(backend=Interrupted(int(share * once.passes)))
+    with pytest.raises(KeyboardInterrupt):
+        poem.fit(half, learners="dr", checkpoint=tmp_path / "kept")
+    assert any((tmp_path / "kept").glob("state-*")) == (share > 0.0)
+    again = Counted()
+    found = poem.fit(log.replaced(backend=again), learners="dr", checkpoint=tmp_path / "kept")
+    np.testing.assert_array_equal(found.policy.weights, whole.policy.weights)
+    assert found.certificate.gain_at_least == whole.certificate.gain_at_least
+    assert (again.passes < once.passes) == (share > 0.0)
+
+
+class Counted(Threads):
+    """Threads that count the passes."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.passes = 0
+
+    def each(self, task, pieces):
+        self.passes += 1
+        yield from super().each(task, pieces)

@@ -18,7 +18,7 @@ from poem.optimizers import FileKeeper
 from poem.policies import Policy, load_policy
 from poem.version import VERSION
 
-OWN = re.compile(r"fit\.json|candidate-\d+\.poem|state-\d+\.safetensors")
+OWN = re.compile(r"fit\.json|candidate-\d+\.poem|state-\w+\.safetensors")
 
 
 @contextmanager
@@ -73,14 +73,17 @@ class Checkpoint:
         path, keeper = self._path(position), self.keeper(position)
         if path is not None and keeper is not None:
             policy.save(path)
-            keeper.path.unlink(missing_ok=True)
+            keeper.remove()
 
     def keeper(self, position: int) -> FileKeeper | None:
         """Return where the optimizer of a candidate keeps its state: its steps may take long."""
+        return self.keeper_named(str(self.first + position))
+
+    def keeper_named(self, name: str) -> FileKeeper | None:
+        """Return where some other optimizer keeps its state."""
         if self.folder is None:
             return None
-        number = self.first + position
-        return FileKeeper(self.folder / f"state-{number}.safetensors", f"{self._fingerprint}-{number}")
+        return FileKeeper(self.folder / f"state-{name}.safetensors", f"{self._fingerprint}-{name}")
 
     def _path(self, position: int) -> Path | None:
         return None if self.folder is None else self.folder / f"candidate-{self.first + position}.poem"

@@ -218,6 +218,7 @@ class Stages:
             seed=self.wish.seed,
             threads=self.threads,
             shards=self.wish.shards if self.own else None,
+            keeper=self.kept.keeper_named("direct"),
         )
 
     def _training(self, rung: Rung) -> Training:

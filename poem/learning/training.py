@@ -50,8 +50,8 @@ class Training:
     """Rows to train on: their layout, scaled losses, loss models and starts.
 
     What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
-    not given. With ``shards``, the rows are a sample of these: loss models and starts come from the sample, and
-    objectives are those of all shards.
+    not given. With ``shards``, the rows are a sample of these, and objectives are those of all shards; ``keeper`` is for
+    the loss model that is fitted to them.
     """
 
     def __init__(
@@ -68,8 +68,9 @@ class Training:
         seed: int = 0,
         threads: Threads | None = None,
         shards: Shards | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        self.log, self.calibration, self.seed, self.shards = log, calibration, seed, shards
+        self.log, self.calibration, self.seed, self.shards, self._keeper = log, calibration, seed, shards, keeper
         self.structure, self.intercept = structure, intercept
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
@@ -92,6 +93,7 @@ class Training:
             seed=self.seed,
             threads=self.threads,
             shards=shards,
+            keeper=self._keeper,
         )
 
     # ---- what candidates share --------------------------------------------------------------
@@ -183,7 +185,7 @@ class Training:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
         logistic, shards, bounds = self.strengths.logistic, self.shards, self.calibration.bounds
         if shards is not None:
-            weights = preference_on_shards(self.log, self.strengths, bounds, shards.log, shards.backend)
+            weights = preference_on_shards(self.log, self.strengths, bounds, shards.log, shards.backend, self._keeper)
         elif logistic is None:
             weights = self._plain_model.preference
         else:

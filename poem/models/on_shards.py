@@ -13,6 +13,7 @@ from poem.models.chosen import Strengths
 from poem.models.linear import Products, ridge
 from poem.models.logistic import Logistic
 from poem.models.truth import HiddenTruth, truth_model
+from poem.optimizers import Keeper
 from poem.packed import PackedLog, ShardNote
 
 
@@ -69,16 +70,22 @@ class ShardedBounded:
 
 
 def preference_on_shards(
-    sample: BanditLog, strengths: Strengths, bounds: tuple[float, float], log: PackedLog, backend: Backend
+    sample: BanditLog,
+    strengths: Strengths,
+    bounds: tuple[float, float],
+    log: PackedLog,
+    backend: Backend,
+    keeper: Keeper | None = None,
 ) -> FloatArray:
     """Return the weights (d + 1, k) that prefer a low loss, by the best model without trees, of all shards.
 
     The kind of the model and its strength are those that suit the sample.
     """
+    where = log, backend, keeper
     if strengths.logistic is not None:
-        return -_bounded(Logistic, sample, strengths.logistic, bounds, log, backend)[:, :-1]
+        return -_bounded(Logistic, sample, strengths.logistic, bounds, *where)[:, :-1]
     if strengths.truth is not None:
-        weights = _bounded(HiddenTruth, sample, strengths.truth, bounds, log, backend)
+        weights = _bounded(HiddenTruth, sample, strengths.truth, bounds, *where)
         return truth_model(weights, sample).preference
     return -_linear(sample, strengths.linear, log, backend)[:, :-1]
 
@@ -90,12 +97,13 @@ def _bounded(
     bounds: tuple[float, float],
     log: PackedLog,
     backend: Backend,
+    keeper: Keeper | None,
 ) -> FloatArray:
     """Begin with the weights of the sample: a few steps are left."""
     start = fit_bounded(kind, sample, strength, bounds, Threads())
     model = kind(sample, bounds, Threads())
     model.ridge = strength * mean_square(sample)
-    return SOLVER.minimize(ShardedBounded(model, log, backend), start).weights
+    return SOLVER.minimize(ShardedBounded(model, log, backend), start, keeper=keeper).weights
 
 
 def _linear(sample: BanditLog, strength: float, log: PackedLog, backend: Backend) -> FloatArray:
