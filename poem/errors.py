@@ -8,6 +8,7 @@
     │   │   └── ReadError                a file that cannot be read as a log
     │   │       ├── SizeError            a file that needs more memory than it may take
     │   │       └── PackedError          a packed log that is incomplete, changed or too new
+    │   ├── WholeError                   a file that is read as a whole or not at all
     │   ├── LearningError                a valid log from which nothing can be learnt
     │   └── MismatchError                a policy and data that do not belong together
     ├── DatasetError                     a data set that is not known, not found or not what it should be
@@ -48,6 +49,10 @@ class SizeError(ReadError):
 
 class PackedError(ReadError):
     """A packed log with a shard that is missing, cut off or changed, or of a newer version."""
+
+
+class WholeError(InputError):
+    """A file that cannot be read block by block, only as a whole."""
 
 
 class LearningError(InputError):

@@ -228,6 +228,15 @@ def test_a_packed_log_is_not_read_as_part_files(folder, tmp_path):
             read(folder)
 
 
+def test_files_that_cannot_be_cut_are_packed_as_a_whole(tmp_path):
+    block = "shared |user age:{}\n{}|item a\n{}|item b\n\n"
+    lines = (block.format(i, "0:1:0.5 " * (i % 2), "0:0.5:0.5 " * (1 - i % 2)) for i in range(30))
+    (tmp_path / "log.vw").write_text("".join(lines))
+    found = pack_log(tmp_path / "log.vw", tmp_path / "p")
+    assert rows_of(found.to_log()) == rows_of(poem.read_log(tmp_path / "log.vw"))
+    assert found.manifest.columns is not None
+
+
 def test_a_folder_is_packed_once(folder, tmp_path):
     log = make_log("classes", "csr")
     with pytest.raises(InputError, match="holds a packed log already"):

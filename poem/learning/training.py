@@ -50,8 +50,8 @@ class Training:
     """Rows to train on: their layout, scaled losses, loss models and starts.
 
     What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
-    not given. With ``shards``, the rows are a sample of these, and objectives are those of all shards; ``keeper`` is for
-    the loss model that is fitted to them.
+    not given. With ``shards``, the rows are a sample of these, and objectives are those of all shards; ``keeper`` is
+    for the loss model that is fitted to them.
     """
 
     def __init__(

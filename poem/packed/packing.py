@@ -2,19 +2,21 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from poem.compute import Threads, count_threads
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
-from poem.errors import InputError
+from poem.errors import InputError, WholeError
 from poem.packed.log import PackedLog, open_log
-from poem.packed.writing import PackWriter, pack_folder, shards_for
+from poem.packed.writing import PackWriter, pack_folder, shards_for, start_anew
 from poem.progress import Progress
-from poem.readers import Columns, LogKind, LogStream
+from poem.readers import Columns, LogStream, RawLog, log_of, read_raw
 from poem.structures import Wanted
 
 BLOCK = 250_000  # rows of a log in memory that are packed at a time
@@ -42,8 +44,9 @@ def pack_log(
     """Pack a log into a folder of shards, for logs that are larger than memory.
 
     Files are read twice, block by block: first to learn which outputs there are and how columns become features, then
-    to encode the rows and to deal them into shards. The folder is a packed log when its manifest is there, which is
-    written last; what an interrupted pack leaves is removed by the next one.
+    to encode the rows and to deal them into shards. Files that cannot be cut into blocks (Vowpal Wabbit's text with
+    several lines per decision, slots) are read as a whole. The folder is a packed log when its manifest is there, which
+    is written last; what an interrupted pack leaves is removed by the next one.
 
     Parameters
     ----------
@@ -65,35 +68,57 @@ def pack_log(
     target, threads = Path(folder), Threads(count_threads(n_jobs))
     if isinstance(source, BanditLog):
         with pack_folder(target):
-            blocks = source.shards(-(-len(source) // BLOCK))
-            return _dealt(blocks, len(source), None, target, threads, progress)
+            return _dealt(_blocks(source), len(source), None, target, threads, progress)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise InputError("pack_log takes paths or a BanditLog; write a data frame to a Parquet file first.")
+    how: dict[str, Any] = {"format": format, "side": side, "delimiter": delimiter, "progress": progress}
+    how |= {"actions_vary": actions_vary, "actions": actions, "identity": identity}
     stream = LogStream(
         paths,
         columns=columns or Columns(),
         labels=labels,
         structure=structure,
         features=features,
-        format=format,
-        side=side,
-        delimiter=delimiter,
-        actions_vary=actions_vary,
-        actions=actions,
-        identity=identity,
         threads=threads,
-        progress=progress,
+        **how,
     )
     with pack_folder(target):
-        kind = stream.learn()
-        return _dealt(stream.logs(kind), kind.rows, _columns(kind), target, threads, progress)
+        try:
+            kind = stream.learn()
+            return _dealt(stream.logs(kind), kind.rows, _columns(kind.common), target, threads, progress)
+        except WholeError:
+            if len(paths) > 1:
+                raise
+        start_anew(target)
+        raw, log = _whole(paths[0], columns or Columns(), labels, structure, features, how)
+        return _dealt(_blocks(log), len(log), _columns(raw), target, threads, progress)
 
 
-def _columns(kind: LogKind) -> dict[str, Any]:
+def _whole(
+    path: Source,
+    columns: Columns,
+    labels: Sequence[Any] | None,
+    structure: Wanted,
+    features: Features | Encoding | None,
+    how: dict[str, Any],
+) -> tuple[RawLog, BanditLog]:
+    """Read a log as a whole."""
+    missing = columns.propensity == "missing"
+    recipe, encoding = (None, features) if isinstance(features, Encoding) else (features, None)
+    asked = replace(columns, propensity=None) if missing else columns
+    raw = read_raw(path, asked, structure=structure, recipe=recipe, **how)
+    told: dict[str, Any] = {"labels": labels, "structure": structure, "missing": missing}
+    return raw, log_of(raw, features=recipe, encoding=encoding, **told)
+
+
+def _blocks(log: BanditLog) -> Iterator[BanditLog]:
+    return (log.take(rows) for rows in np.array_split(np.arange(len(log)), -(-len(log) // BLOCK)))
+
+
+def _columns(raw: RawLog) -> dict[str, Any]:
     """Return the columns of a log as a policy's record has them."""
-    id_of = kind.common.actions.id
-    return asdict(kind.common.roles) | ({} if id_of == "id" else {"action_id": id_of})
+    return asdict(raw.roles) | ({} if raw.actions.id == "id" else {"action_id": raw.actions.id})
 
 
 def _dealt(

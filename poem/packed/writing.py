@@ -226,6 +226,12 @@ def _made(folder: Path) -> Iterator[None]:
                 _clear(folder)
 
 
+def start_anew(folder: Path) -> None:
+    """Remove what was dealt so far."""
+    for path in (folder / WORK).iterdir():
+        path.unlink()
+
+
 def _is_own(name: str) -> bool:
     return bool(OWN.fullmatch(name)) or name in (WORK, ".poem.lock")
 

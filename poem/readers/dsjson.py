@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from poem.arrays import AnyArray, IntArray
-from poem.errors import InputError, ReadError
+from poem.errors import ReadError, WholeError
 from poem.files import Source, content_of
 from poem.readers.blocks import by_lines
 from poem.readers.columns import Roles
@@ -214,7 +214,7 @@ def _read_block(path: Source, actions_vary: bool = False, described: bool = Fals
     """Read some lines of a file."""
     table = read_table(path, actions_vary, described)
     if "group" in table.column_names:
-        raise InputError(f"{path.name} has slots, and such logs cannot be read block by block yet. Read it whole.")
+        raise WholeError(f"{path.name} has slots, and such logs cannot be read block by block yet. Read it whole.")
     return table
 
 

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from poem.errors import InputError
+from poem.errors import WholeError
 from poem.files import Table
 from poem.readers.raw import RawLog
 from poem.readers.values import whole_numbers
@@ -45,7 +45,7 @@ class HeldContexts:
         self._rows = rows.combine_chunks()
         self._numbers = np.asarray(self._rows.column(name).to_numpy()).astype(np.int64)
         if self._rows.nbytes > self._most:
-            raise InputError(
+            raise WholeError(
                 f"{raw.origin.name}: rows of one context stand far apart ({len(self._numbers):,} contexts would have "
                 "to be kept in memory). Sort its rows by context_id, or read it whole."
             )

@@ -32,7 +32,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from poem.errors import InputError, ReadError
+from poem.errors import ReadError, WholeError
 from poem.files import Source, content_of
 from poem.readers.blocks import Block, Cutting, by_lines
 from poem.readers.columns import Roles
@@ -140,7 +140,7 @@ def read_table(path: Source, unlabelled: bool = False, form: Form | None = None)
 def _blocks(path: Path, cutting: Cutting) -> Iterator[Block]:
     """Yield the blocks of a file that has one decision per line."""
     if _form(content_of(path, HEAD)) != "lines":
-        raise InputError(
+        raise WholeError(
             f"{path.name} has several lines per decision, whose actions are candidates. Such logs cannot be read block "
             "by block yet. Read it whole."
         )
@@ -150,7 +150,7 @@ def _blocks(path: Path, cutting: Cutting) -> Iterator[Block]:
 def _read_block(path: Source, unlabelled: bool = False) -> pa.Table:
     table = read_table(path, unlabelled, "lines")
     if "candidates" in table.column_names:
-        raise InputError(
+        raise WholeError(
             f"{path.name} has lines that name several actions, and a line that names one has all actions of the file. "
             "Such logs cannot be read block by block yet. Read it whole."
         )
