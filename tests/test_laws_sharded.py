@@ -158,12 +158,15 @@ def test_a_log_that_fits_is_fitted_as_in_memory(tmp_path):
 @pytest.mark.parametrize("has_times", [False, True])
 def test_loggers_that_learn_are_not_certified_at_random(tmp_path, has_times):
     """What certifies is drawn at random, which is no order of time; that propensities change is seen all the same."""
-    log = thompson(1500, np.random.default_rng(0), timed=has_times).log()
-    found = packed(log, tmp_path / "p", 4, blocks=3)
-    result = poem.fit(found.replaced(memory=2 * found.nbytes), learners="dr", loss_bounds=(-1, 2))
-    assert result.n_sample is not None
-    assert not result.certified
-    assert "propensities change with time" in result.explain()
+    reasons = []
+    for seed in range(6):
+        log = thompson(1500, np.random.default_rng(seed), timed=has_times).log()
+        found = packed(log, tmp_path / str(seed), 4, blocks=3)
+        result = poem.fit(found.replaced(memory=2 * found.nbytes), learners="dr", loss_bounds=(-1, 2))
+        assert result.n_sample is not None
+        assert not result.certified
+        reasons.append(result.explain())
+    assert sum("propensities change with time" in reason for reason in reasons) >= 2
 
 
 def test_the_chosen_recipe_is_followed_on_all_shards(large):
@@ -208,6 +211,10 @@ def test_a_learner_of_ones_own_sees_all_shards(large):
 
 def test_what_does_not_fit_is_said(large):
     log, _ = large
+    few = log.replaced(memory=100)
+    for work in (poem.fit, poem.inspect, poem.estimate_propensities):
+        with pytest.raises(InputError, match=r"may take 100 bytes of memory, which is too little for its 6,000"):
+            work(few)
     with pytest.raises(InputError, match=r"Hold out at most .*, or allow more memory"):
         poem.fit(log, selection=poem.Selection(validation=0.9))
     with pytest.raises(InputError, match="holds out units of its own"):

@@ -19,7 +19,7 @@ import poem
 from poem.backends import Threads
 from poem.compute import Threads as Pool
 from poem.errors import BusyError, InputError, PackedError, WriteError
-from poem.packed import PackWriter, open_log, pack_folder, pack_log, quantiles_of, unit_hashes
+from poem.packed import PackWriter, open_log, pack_folder, pack_log, quantiles_of, rows_apart, unit_hashes
 from poem.progress import Progress
 
 SHARDS = (1, 2, 7)
@@ -28,7 +28,7 @@ SHARDS = (1, 2, 7)
 def packed(log, folder, shards=3, blocks=1):
     """Pack a log into so many shards, as if it came in some blocks."""
     with pack_folder(folder):
-        writer = PackWriter(folder, shards, Pool())
+        writer = PackWriter(folder, shards, Pool(), apart=rows_apart(log))
         for part in np.array_split(np.arange(len(log)), blocks):
             writer.add(log.take(part))
         writer.finish(Progress("pack", shards, False))
@@ -79,16 +79,20 @@ def test_what_was_packed_is_read(tmp_path, kind, form, named):
         whole = found.to_log()
         assert rows_of(whole) == rows_of(log)
         assert len(found) == len(log)
-        assert found.n_units == len(np.unique(log.group)) if named else found.n_units == 40
+        assert found.n_units == int(log.units().max()) + 1
+        assert int(whole.units().max()) == int(log.units().max())
         for name in ("labels", "structure", "outcome", "propensities", "feature_names", "n_features"):
             assert getattr(found, name) == getattr(log, name), name
         assert found.loss_range == (log.loss.min(), log.loss.max())
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_contexts_are_stored_once_within_a_shard(tmp_path, form):
+@pytest.mark.parametrize(("form", "contexts"), [("dense", 120), ("csr", 120), ("csr-replayed", 40)])
+def test_contexts_that_rows_share_are_stored_once(tmp_path, form, contexts):
+    """Rows of a plain file are units of their own, as they are in memory, and keep their contexts."""
     found = packed(make_log("classes", form), tmp_path / "p", 2, blocks=5)
-    assert sum(note.contexts for note in found.shards) == 40
+    assert sum(note.contexts for note in found.shards) == found.n_units == contexts
+    grouped = packed(with_names(make_log("classes", form)), tmp_path / "q", 1, blocks=5)
+    assert sum(note.contexts for note in grouped.shards) == 40
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -102,12 +106,36 @@ def test_units_and_parts_do_not_depend_on_the_number_of_shards(tmp_path, named):
             unit = found.column(note, "unit")
             assert unit.min() >= note.low
             assert int(unit.max()) < note.high
-            np.testing.assert_array_equal(np.sort(unit), np.sort(unit_hashes(found.read(note))))
+            assert len(np.unique(unit)) == note.units
         pieces = [found.part(a, b) for a, b in ((0.0, 0.3), (0.3, 0.75), (0.75, 1.0))]
         assert sum(map(len, pieces)) == len(log)
         assert sum(one.n_units for one in pieces) == found.n_units
         parts.append([rows_of(one.to_log()) for one in pieces])
     assert parts[0] == parts[1] == parts[2]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_file_of_few_contexts_has_the_units_that_it_has_in_memory(tmp_path, grouped):
+    """A plain file with one column of six values: rows are independent, and intervals and certificates say so."""
+    rng = np.random.default_rng(0)
+    segment, chosen = rng.integers(0, 6, 900), rng.integers(0, 3, 900)
+    clicks = (rng.random(900) < np.where(chosen == segment % 3, 0.8, 0.2)).astype(int)
+    rows = zip(segment, chosen, clicks, np.arange(900) // 2, strict=True)
+    text = "".join(f"s{s},{c},{r},{1 / 3:.17g},u{u}\n" for s, c, r, u in rows)
+    (tmp_path / "log.csv").write_text("segment,output,reward,propensity,user\n" + text)
+    columns = poem.Columns(group="user") if grouped else poem.Columns(ignore=("user",))
+    log = poem.read_log(tmp_path / "log.csv", columns=columns)
+    found = pack_log(tmp_path / "log.csv", tmp_path / "p", columns=columns)
+    assert found.n_units == int(log.units().max()) + 1 == (450 if grouped else 900)
+    policy = poem.fit(log, learners="direct", certify=False).policy
+    for estimator in ("IPS", "SNIPS"):
+        one, two = (poem.evaluate(policy, source, [estimator]).lines[0] for source in (log, found))
+        np.testing.assert_allclose([two.value, two.low, two.high], [one.value, one.low, one.high], rtol=1e-12)
+    results = [poem.fit(source, learners="direct", loss_bounds=(0, 1)) for source in (log, found)]
+    assert results[0].certified
+    if not grouped:  # the numbers of groups differ, and folds with them
+        assert results[0].certificate.gain_at_least == results[1].certificate.gain_at_least
+    assert results[1].certified
 
 
 def test_a_part_is_a_fair_sample(tmp_path):
@@ -131,15 +159,16 @@ def test_the_same_context_is_one_unit_however_it_is_stored():
     X[0, stored.indices[0]] = 0.0
     sparse = poem.BanditLog(stored, dense.y, **args)
     dense = poem.BanditLog(X, dense.y, **args)
-    np.testing.assert_array_equal(unit_hashes(dense), unit_hashes(sparse))
-    assert len(np.unique(unit_hashes(dense))) == len(np.unique(X + 0.0, axis=0))
+    hashes = unit_hashes(dense, apart=False)
+    np.testing.assert_array_equal(hashes, unit_hashes(sparse, apart=False))
+    assert len(np.unique(hashes)) == len(np.unique(X + 0.0, axis=0))
 
 
 def test_groups_are_told_apart_whatever_they_are():
     log = make_log("classes", "dense")
     kinds = (np.arange(120) % 7, (np.arange(120) % 7) / 2, np.array([f"ü{i % 7}" for i in range(120)]))
     for group in kinds:
-        hashes = unit_hashes(log.with_groups(group))
+        hashes = unit_hashes(log.with_groups(group), apart=True)
         assert len(np.unique(hashes)) == 7
         assert len({(a, b) for a, b in zip(group.tolist(), hashes.tolist(), strict=True)}) == 7
 
@@ -262,7 +291,7 @@ def test_an_interrupted_pack_leaves_nothing_and_the_next_one_starts_anew(tmp_pat
 
     def interrupted():
         with pack_folder(tmp_path / "p"):
-            writer = PackWriter(tmp_path / "p", 3, Pool())
+            writer = PackWriter(tmp_path / "p", 3, Pool(), apart=True)
             writer.add(log)
             writer._append()
             raise KeyboardInterrupt
@@ -319,7 +348,7 @@ def test_files_are_packed_by_the_command(tmp_path):
     assert json.loads(found.stdout) == {
         "log": "packed",
         "rows": 400,
-        "units": 5,
+        "units": 400,
         "shards": 1,
         "outputs": 3,
         "features": 1,

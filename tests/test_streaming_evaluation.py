@@ -302,7 +302,10 @@ def test_the_bootstrap_agrees_with_that_in_memory(cut):
             np.testing.assert_allclose(
                 *ends, atol=0.1 * (ends[0][1] - ends[0][0]), err_msg=f"{one.policy} {one.estimator} {low}"
             )
-        np.testing.assert_allclose(one.probability_better, two.probability_better, atol=0.05)
+        # It is not a number where the bias may decide; an interval that hardly reaches 0 may do so in one of them only.
+        chances = [one.probability_better, two.probability_better]
+        if np.isfinite(chances).all() or one.bias_bound == 0.0:
+            np.testing.assert_allclose(*chances, atol=0.05)
 
 
 # ---- what is sampled -----------------------------------------------------------------------------

@@ -5,7 +5,11 @@ import re
 
 RENAMED = {"validation": "--valid", "learners": "--learner", "n_jobs": "--jobs", "logging_policy": "--start"}
 BOTH = re.compile(r"\w+=,\s+(--[\w-]+)|(--[\w-]+),\s+\w+=")  # a message that gives both names
-PHRASES = {"certify=False": "--no-certificate", "poem.inspect(log)": "poem inspect"}
+PHRASES = {
+    "certify=False": "--no-certificate",
+    "poem.inspect(log)": "poem inspect",
+    "poem.estimate_propensities(log)": "--propensity estimate",
+}
 
 
 def as_typed(message: object, parser: argparse.ArgumentParser) -> str:

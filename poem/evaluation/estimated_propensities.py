@@ -13,7 +13,7 @@ from poem.compute import OneBlasThread, Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
 from poem.objectives import imitation
-from poem.packed import PackedLog, full_folds, logger_counts, sample_units, unit_folds, unit_hashes
+from poem.packed import HashArray, PackedLog, full_folds, logger_counts, sample_units, unit_folds
 from poem.policies import Judged, Policy, Record, by_context_alone, judge_all, judge_one, policy_for, supervised
 from poem.structures import Available
 
@@ -137,9 +137,9 @@ class Estimated:
     policies: tuple[Policy, ...]
     turn: int  # which way units are dealt into folds
 
-    def __call__(self, log: BanditLog) -> BanditLog:
+    def __call__(self, log: BanditLog, unit: HashArray) -> BanditLog:
         """Return the log with estimated propensities."""
-        fold = unit_folds(unit_hashes(log), len(self.policies), self.turn)
+        fold = unit_folds(unit, len(self.policies), self.turn)
         log_propensity = np.empty(len(log))
         for part, policy in enumerate(self.policies):
             rows = np.flatnonzero(fold == part)
@@ -261,8 +261,8 @@ class Balanced:
     policies: tuple[Any, ...]
     shares: tuple[float, ...]
 
-    def __call__(self, log: BanditLog) -> BanditLog:
-        """Return the log with balanced propensities."""
+    def __call__(self, log: BanditLog, unit: HashArray) -> BanditLog:
+        """Return the log with balanced propensities; they are the same for all units."""
         named = zip(self.names, self.policies, strict=True)
         return self.of(log, [judge_one(f"logger {name}", policy, log, 1) for name, policy in named])
 

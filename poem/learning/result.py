@@ -201,7 +201,7 @@ class Fit:
 
     def _estimated_lines(self) -> list[str]:
         chosen, count = self.chosen, len(self.table)
-        after = f", then refitted on all {self.n_rows:,} rows" if self.refitted else ""
+        after = f", then refitted on all {self.n_rows:,} rows" if self.refitted and self.n_sample is None else ""
         among = f"one of {count} candidates" if count > 1 else "the only candidate"
         lines = [f"Chosen: {self._name(chosen)}, {among}{after}; not certified."]
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:

@@ -11,7 +11,7 @@ from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
 from poem.learning.shards import Metered, Shards
-from poem.packed import PackedLog, sample_units
+from poem.packed import PackedLog, part_within, sample_units
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
 MOST_UNITS = 1_000_000  # of a sample: candidates are told apart by fewer
@@ -30,11 +30,11 @@ def in_parts(
     if log.nbytes <= log.memory * SHARE:
         return log.to_log(), choice, None
     share = _held_share(log, choice.validation)
-    train = log if share == 0.0 else log.part(0.0, 1.0 - share)
+    train = part_within(log, 0.0, 1.0 - share)
     sample = sample_units(train.timed(), MOST_UNITS, SHARE * log.memory).log
     adaptive = adapts(sample).changes
     sample = sample if log.kind.time is not None else sample.replaced(time=None)
-    held = None if share == 0.0 else log.part(1.0 - share, 1.0).to_log()
+    held = None if share == 0.0 else part_within(log, 1.0 - share, 1.0).to_log()
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
     return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint(), adaptive)
 

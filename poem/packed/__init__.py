@@ -1,12 +1,12 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
-from poem.packed.hashing import HashArray, context_folds, unit_hashes, value_hashes
+from poem.packed.hashing import HashArray, context_folds, rows_apart, unit_hashes, value_hashes
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
-from poem.packed.sampling import Sample, full_folds, sample_units, unit_folds
+from poem.packed.sampling import Sample, full_folds, part_within, sample_units, unit_folds
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "open_log",
     "pack_folder",
     "pack_log",
+    "part_within",
     "quantiles_of",
+    "rows_apart",
     "sample_units",
     "shards_for",
     "unit_folds",

@@ -17,10 +17,23 @@ HashArray = NDArray[np.uint64]
 _SEED = 0x9E3779B97F4A7C15
 
 
-def unit_hashes(log: BanditLog) -> HashArray:
-    """Return the number of each row's independent unit: that of its group, or of its context without groups."""
+def rows_apart(log: BanditLog) -> bool:
+    """Tell whether each row is a unit of its own: there are no groups, and no context is seen twice.
+
+    Rows of a plain file are, even if some of their contexts are equal.
+    """
+    return log.group is None and int(np.bincount(log.context).max()) == 1
+
+
+def unit_hashes(log: BanditLog, apart: bool, first: int = 0) -> HashArray:
+    """Return the number of each row's independent unit: of its group, of its context, or of the row itself.
+
+    Rows that are ``apart`` are units of their own, by their places in the log, from ``first`` on.
+    """
     if log.group is not None:
         return value_hashes(log.group)
+    if apart:
+        return _mixed(np.arange(first, first + len(log), dtype=np.uint64))
     return context_hashes(log)[log.context]
 
 

@@ -20,7 +20,7 @@ from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
 
-View = Callable[[BanditLog], BanditLog]
+View = Callable[[BanditLog, HashArray], BanditLog]
 
 
 class PackedLog:
@@ -42,7 +42,7 @@ class PackedLog:
     backend : Backend or None
         Where work on its shards is run; None is threads of this process.
     view : callable or None
-        What is made of each shard when it is read, such as other propensities.
+        What is made of each shard and the hashes of its units when it is read, such as other propensities.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class PackedLog:
 
     def seen_as(self, view: View) -> "PackedLog":
         """Return the log of which each shard is read as a view makes it; a view must be the same in any process."""
-        return self.replaced(view=view, kind=view(self.kind))
+        return self.replaced(view=view, kind=view(self.kind, np.zeros(1, dtype=np.uint64)))
 
     # ---- what it is -----------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class PackedLog:
         if not self._is_whole(note):
             inside = self._mask(table)
             log, unit = log.take(inside), unit[inside]
-        return (log if self.view is None else self.view(log)), unit
+        return (log if self.view is None else self.view(log, unit)), unit
 
     def column(self, note: ShardNote, name: str) -> Any:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""

@@ -38,11 +38,12 @@ class Manifest:
     """All shards of a packed log, in the order of their hashes.
 
     ``kind_sha256`` is the checksum of the file that says what kind of log it is. ``columns`` are those that the log was
-    packed from, in the words of a policy's record.
+    packed from, in the words of a policy's record. Rows that are ``apart`` are units of their own.
     """
 
     shards: tuple[ShardNote, ...]
     kind_sha256: str
+    apart: bool
     columns: dict[str, Any] | None = None
 
     @property
@@ -52,8 +53,9 @@ class Manifest:
 
     def text(self) -> str:
         """Return it as JSON."""
-        head = {"format": "poem.packed", "version": VERSION, "kind_sha256": self.kind_sha256, "columns": self.columns}
-        return as_json(head | {"rows": self.rows, "shards": [asdict(shard) for shard in self.shards]}) + "\n"
+        head = {"format": "poem.packed", "version": VERSION, "rows": self.rows, "apart": self.apart}
+        head |= {"kind_sha256": self.kind_sha256, "columns": self.columns}
+        return as_json(head | {"shards": [asdict(shard) for shard in self.shards]}) + "\n"
 
 
 def manifest_from(text: bytes, place: str) -> Manifest:
@@ -67,10 +69,9 @@ def manifest_from(text: bytes, place: str) -> Manifest:
                 f"{place} was packed in version {content['version']} of the format; this poem reads up to {VERSION}. "
                 "Update poem, or pack the log again."
             )
-        columns = content["columns"]
-        if columns is not None:
-            dict(columns)
-        return Manifest(tuple(_shard(one) for one in content["shards"]), str(content["kind_sha256"]), columns)
+        columns = None if content["columns"] is None else dict(content["columns"])
+        shards = tuple(_shard(one) for one in content["shards"])
+        return Manifest(shards, str(content["kind_sha256"]), bool(content["apart"]), columns)
     except PackedError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

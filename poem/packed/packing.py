@@ -13,6 +13,7 @@ from poem.compute import Threads, count_threads
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, WholeError
+from poem.packed.hashing import rows_apart
 from poem.packed.log import PackedLog, open_log
 from poem.packed.writing import PackWriter, pack_folder, shards_for, start_anew
 from poem.progress import Progress
@@ -68,7 +69,7 @@ def pack_log(
     target, threads = Path(folder), Threads(count_threads(n_jobs))
     if isinstance(source, BanditLog):
         with pack_folder(target):
-            return _dealt(_blocks(source), len(source), None, target, threads, progress)
+            return _dealt(_blocks(source), len(source), rows_apart(source), None, target, threads, progress)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise InputError("pack_log takes paths or a BanditLog; write a data frame to a Parquet file first.")
@@ -86,13 +87,14 @@ def pack_log(
     with pack_folder(target):
         try:
             kind = stream.learn()
-            return _dealt(stream.logs(kind), kind.rows, _columns(kind.common), target, threads, progress)
+            apart, columns_of = kind.common.roles.context_id is None, _columns(kind.common)
+            return _dealt(stream.logs(kind), kind.rows, apart, columns_of, target, threads, progress)
         except WholeError:
             if len(paths) > 1:
                 raise
         start_anew(target)
         raw, log = _whole(paths[0], columns or Columns(), labels, structure, features, how)
-        return _dealt(_blocks(log), len(log), _columns(raw), target, threads, progress)
+        return _dealt(_blocks(log), len(log), rows_apart(log), _columns(raw), target, threads, progress)
 
 
 def _whole(
@@ -124,6 +126,7 @@ def _columns(raw: RawLog) -> dict[str, Any]:
 def _dealt(
     logs: Iterable[BanditLog],
     rows: int,
+    apart: bool,
     columns: dict[str, Any] | None,
     folder: Path,
     threads: Threads,
@@ -134,7 +137,7 @@ def _dealt(
     first = next(every, None)
     if first is None:
         raise InputError("nothing to pack: the log has no rows.")
-    writer = PackWriter(folder, shards_for(rows, first), threads)
+    writer = PackWriter(folder, shards_for(rows, first), threads, apart=apart)
     with Progress(f"dealing rows into {folder.name}", rows, progress, unit="rows", after=2.0) as line:
         for log in chain([first], every):
             writer.add(log)

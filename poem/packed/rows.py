@@ -39,7 +39,7 @@ def table_of(log: BanditLog, unit: HashArray, order: IntArray, cuts: BoolArray |
             columns[name] = pa.array(getattr(log, name)[order])
     columns |= _contexts(log, context[first], first)
     if log.available is not None:
-        columns |= _offers(log.available.of(context[first]), has_catalogue(log), first)
+        columns |= _offers(own_offers(log, context[first]), first)
     return pa.table(columns)
 
 
@@ -54,11 +54,16 @@ def has_catalogue(log: BanditLog) -> bool:
 def kind_of_log(log: BanditLog) -> BanditLog:
     """Return the first row of a log: what says which kind of log it is."""
     one = log.take(np.arange(1)).on_contexts(log.context[:1], np.zeros(1, dtype=np.int64))
-    offers = one.available
-    if offers is None or offers.features is None or has_catalogue(log):
-        return one
-    own = offers.features if offers.row is None else offers.features[offers.row]
-    return one.replaced(available=Available(offers.starts, offers.action, own))
+    return one if log.available is None else one.replaced(available=own_offers(log, log.context[:1]))
+
+
+def own_offers(log: BanditLog, contexts: IntArray) -> Available:
+    """Return what is available in some contexts, with features that are no one else's unless there is a catalogue."""
+    assert log.available is not None
+    offers = log.available.of(contexts)
+    if offers.features is None or has_catalogue(log):
+        return offers
+    return Available(offers.starts, offers.action, offers.features[offers.row])
 
 
 def _outputs(y: AnyArray) -> Any:
@@ -76,14 +81,14 @@ def _contexts(log: BanditLog, contexts: IntArray, first: BoolArray) -> dict[str,
     return {"index": _blobs(index, X.indptr, first), "value": _blobs(X.data, X.indptr, first)}
 
 
-def _offers(offers: Available, shared: bool, first: BoolArray) -> dict[str, Any]:
+def _offers(offers: Available, first: BoolArray) -> dict[str, Any]:
     """Return the candidates of each context: actions, and their features or the numbers of those that all share."""
     found = {"action": _blobs(offers.action, offers.starts, first)}
     if offers.features is None:
         return found
-    if shared:
+    if offers.row is not None:
         return found | {"row": _blobs(offers.row, offers.starts, first)}
-    z = offers.features if offers.row is None else offers.features[offers.row]
+    z = offers.features
     borders = z.indptr[offers.starts]
     lengths = np.diff(z.indptr).astype(np.int32)
     return found | {

@@ -26,11 +26,25 @@ class Sample:
 def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sample:
     """Return the rows of a random sample of units, at most about so many of them and so much memory."""
     share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
-    part = packed.part(0.0, share) if share < 1.0 else packed
+    part = part_within(packed, 0.0, share)
     logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
     log, unit = BanditLog.concat(logs), np.concatenate(units)
     order = np.argsort(unit, kind="stable")
-    return Sample(*merged(with_seen_contexts(log.take(order)), unit[order]), share >= 1.0)
+    some = merged(with_seen_contexts(log.take(order)), unit[order], packed.manifest.apart)
+    return Sample(*some, share >= 1.0)
+
+
+def part_within(packed: PackedLog, first: float, last: float) -> PackedLog:
+    """Return a part of a log whose size comes from the memory that it may take."""
+    if (first, last) == (0.0, 1.0):
+        return packed
+    try:
+        return packed.part(first, last)
+    except InputError as error:
+        raise InputError(
+            f"the log may take {packed.memory:,} bytes of memory, which is too little for its {packed.n_units:,} "
+            "independent units. Allow more (--memory, memory=)."
+        ) from error
 
 
 def unit_folds(hashes: HashArray, folds: int, seed: int) -> IntArray:

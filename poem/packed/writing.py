@@ -22,7 +22,7 @@ from poem.files import Table, held_folder, write_whole
 from poem.packed.hashing import HashArray, context_hashes, unit_hashes
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import kind_of_log, log_of_rows, table_of, timed
+from poem.packed.rows import kind_of_log, log_of_rows, own_offers, table_of, timed
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -43,10 +43,12 @@ class PackWriter:
         A new or empty folder, held by :func:`pack_folder`.
     shards : int
         How many shards there will be.
+    apart : bool
+        Each row is a unit of its own, unless there are groups; see :func:`rows_apart`.
     """
 
-    def __init__(self, folder: Path, shards: int, threads: Threads) -> None:
-        self.folder, self.threads = folder, threads
+    def __init__(self, folder: Path, shards: int, threads: Threads, *, apart: bool) -> None:
+        self.folder, self.threads, self.apart = folder, threads, apart
         self.borders = [ALL * number // shards for number in range(shards + 1)]
         self._cuts: HashArray = np.array(self.borders[1:-1], dtype=np.uint64)
         self._waiting: dict[int, list[Table]] = {}
@@ -63,9 +65,9 @@ class PackWriter:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
             self._kind = kind_of_log(log)
+        unit = unit_hashes(log, self.apart, self._rows)
         log = timed(log, self._rows)  # the order of rows is kept in place of times
         self._rows += len(log)
-        unit = unit_hashes(log)
         shard = np.searchsorted(self._cuts, unit, side="right")
         order = np.lexsort((log.context, shard))
         starts = np.searchsorted(shard[order], np.arange(len(self.borders)))
@@ -110,7 +112,7 @@ class PackWriter:
         notes = self.threads.map(one, range(self.count))
         content = write_log(kind, self.folder / KIND).read_bytes()
         present = tuple(note for note in notes if note is not None)
-        found = Manifest(present, hashlib.sha256(content).hexdigest(), columns)
+        found = Manifest(present, hashlib.sha256(content).hexdigest(), self.apart, columns)
         write_whole(self.folder / NAME, found.text().encode())
         return found
 
@@ -119,7 +121,7 @@ class PackWriter:
         if not spilled.exists():
             return None
         table = _read_streams(spilled)
-        log, unit = merged(log_of_rows(table, timed(kind)), table.column("unit").to_numpy())
+        log, unit = merged(log_of_rows(table, timed(kind)), table.column("unit").to_numpy(), self.apart)
         path = self.folder / f"shard-{number:06d}.parquet"
         note = write_shard(path, log, unit, np.arange(len(log)), (self.borders[number], self.borders[number + 1]))
         spilled.unlink()
@@ -144,8 +146,14 @@ def _cannot_write(folder: Path, error: OSError) -> WriteError:
     )
 
 
-def merged(log: BanditLog, unit: HashArray) -> tuple[BanditLog, HashArray]:
-    """Return a log with equal contexts stored once, its rows in the order of their contexts' hashes."""
+def merged(log: BanditLog, unit: HashArray, apart: bool) -> tuple[BanditLog, HashArray]:
+    """Return a log with equal contexts stored once, its rows in the order of their contexts' hashes.
+
+    Rows that are ``apart`` keep contexts of their own, and are in the order of their own hashes.
+    """
+    if apart and log.group is None:
+        rows = np.argsort(unit, kind="stable")
+        return log.take(rows).on_contexts(log.context[rows], np.arange(len(rows))), unit[rows]
     hashes = context_hashes(log)
     by_hash = np.argsort(hashes, kind="stable")
     new = np.ones(len(by_hash), dtype=bool)
@@ -164,7 +172,7 @@ def _equal(log: BanditLog, one: IntArray, two: IntArray) -> AnyArray:
     if not len(one):
         return same
     if log.available is not None:
-        keys = list(log.available.of(np.concatenate([one, two])).keys())
+        keys = list(own_offers(log, np.concatenate([one, two])).keys())
         same &= [a == b for a, b in zip(keys[: len(one)], keys[len(one) :], strict=True)]
     if not is_sparse(log.X):
         return np.asarray(same & (log.X[one] == log.X[two]).all(axis=1))
