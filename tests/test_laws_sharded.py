@@ -8,7 +8,6 @@ from test_packed import packed, rows_of
 import poem
 from benchmarks.worlds.adaptive import thompson
 from poem.backends import Threads
-from poem.compute import Threads as Pool
 from poem.data import Layout
 from poem.errors import InputError
 from poem.estimators import IPS, SNIPS, DoublyRobust
@@ -241,13 +240,6 @@ def test_inspection_of_a_sample_says_so(large):
     log, whole = large
     assert "rows of units drawn at random are inspected" in str(poem.inspect(log))
     assert poem.inspect(whole.replaced(memory=1 << 30)).of("sample") is None
-
-
-@pytest.fixture(autouse=True)
-def _few_threads(monkeypatch):
-    """Tests run beside each other."""
-    monkeypatch.setattr("poem.learning.sampled.Threads", lambda count: Threads(1))
-    assert Pool(1).count == 1
 
 
 class Interrupted(Threads):

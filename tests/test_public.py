@@ -136,6 +136,16 @@ with tempfile.TemporaryDirectory() as folder:
     for name in ("log.vw", "log.jsonl"):
         poem.read_log(pathlib.Path(folder, name))
 
+    for number, form in enumerate((np.asarray, sp.csr_array)):
+        rows = {{"loss": rng.random(60), "propensity": np.full(60, 0.4)}}
+        log = poem.BanditLog(form(X[:20]), [1, 2, 0] * 20, context=[*range(20)] * 3, **rows)
+        for more in (log, log.with_groups([str(i % 9) for i in range(60)])):
+            packed = poem.pack_log(more, pathlib.Path(folder, f"packed-{{number}}-{{more.group is None}}"))
+            small = packed.replaced(memory=4 * packed.nbytes)
+            for optimizer in (poem.LBFGS(max_iterations=3), poem.AdaGrad(max_batches=3)):
+                found = poem.fit(small, lam=0.1, optimizer=optimizer, selection=poem.Selection(guard=False))
+            poem.evaluate(found.policy, small, ["IPS"], interval="bootstrap")
+
 counts = dict()
 for module in list(sys.modules.values()):
     for kernel in vars(module).values() if module.__name__.startswith("poem.") else ():
@@ -156,7 +166,14 @@ def test_a_second_process_never_compiles_not_even_for_copies_of_a_log():
     # What the first process compiled for the sake of another kernel, the second has as a part of that one.
     assert loaded <= {name for name, counts in first.items() if sum(counts)}
     assert {name.split(".")[2] for name in loaded if name.startswith("poem.structures.")} == STRUCTURES
-    assert {name.split(".")[1] for name in loaded} == {"compute", "estimators", "optimizers", "readers", "structures"}
+    assert {name.split(".")[1] for name in loaded} == {
+        "compute",
+        "estimators",
+        "optimizers",
+        "packed",
+        "readers",
+        "structures",
+    }
 
 
 # ---- the bound ------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ R = TypeVar("R")
 class Backend(ABC):
     """Runs stateless tasks, several at a time.
 
-    A task reads what it needs by itself and returns sums. So a task that was lost can be run again anywhere.
+    A task reads what it needs by itself and returns sums. So a task that was lost can be run again anywhere. Each has
+    one thread for linear algebra.
     """
 
     @abstractmethod

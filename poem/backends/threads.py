@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from poem.backends.base import Backend
-from poem.compute import count_threads
+from poem.compute import OneBlasThread, count_threads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,9 +29,10 @@ class Threads(Backend):
 
     def each(self, task: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
         """Yield the results in the order of the pieces; one more than there are threads is under way."""
-        if self.count == 1 or len(pieces) < 2:
-            yield from map(task, pieces)
-            return
+        with OneBlasThread():
+            yield from map(task, pieces) if self.count == 1 or len(pieces) < 2 else self._several(task, pieces)
+
+    def _several(self, task: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
         waiting: deque[Future[R]] = deque()
         with ThreadPoolExecutor(self.count, thread_name_prefix="poem") as pool:
             try:

@@ -8,6 +8,7 @@ from poem.compute.gradients import RowGradient, SummedGradient, add_terms
 from poem.compute.kernels import OneBlasThread, Threads, count_threads, exact_kernel, inlined, kernel
 from poem.compute.linear import DenseDesign, Design, SomeContexts
 from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
+from poem.compute.mixing import GOLDEN, mixed
 from poem.compute.offered import OfferedDesign, ragged_places
 from poem.compute.packed import lanes_for, packed_zeros
 from poem.compute.packed import packed as packed_copy
@@ -15,6 +16,7 @@ from poem.compute.sparse import design_of
 from poem.compute.touched import TouchedDesign, touches_few
 
 __all__ = [
+    "GOLDEN",
     "CatalogueDesign",
     "DenseDesign",
     "Design",
@@ -39,6 +41,7 @@ __all__ = [
     "is_sparse",
     "kernel",
     "lanes_for",
+    "mixed",
     "packed_copy",
     "packed_zeros",
     "pairs",

@@ -3,10 +3,8 @@
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, frozen
-from poem.compute import kernel
+from poem.compute import GOLDEN, kernel, mixed
 from poem.estimators.intervals import BLOCK, poisson_table
-
-_STEP = 0x9E3779B97F4A7C15
 
 
 def add_hashed(columns: FloatArray, hashes: AnyArray, seed: int, out: FloatArray) -> None:
@@ -18,24 +16,17 @@ def add_hashed(columns: FloatArray, hashes: AnyArray, seed: int, out: FloatArray
 
 
 @kernel
-def _mixed(number: np.uint64) -> np.uint64:
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
-
-
-@kernel
 def _add_hashed(columns: FloatArray, hashes: AnyArray, table: AnyArray, start: np.uint64, out: FloatArray) -> None:
     """Add the weighted sums of a block; four weights from each random number, which is that of splitmix64."""
     m, n = columns.shape
     states = np.empty(n, dtype=np.uint64)
     for i in range(n):
-        states[i] = _mixed(hashes[i] ^ start)
+        states[i] = mixed(hashes[i] ^ start)
     weights = np.empty((4, n))
     for first in range(0, out.shape[0], 4):
         for i in range(n):
-            states[i] += np.uint64(_STEP)
-            bits = _mixed(states[i])
+            states[i] += np.uint64(GOLDEN)
+            bits = mixed(states[i])
             for offset in range(4):
                 weights[offset, i] = table[(bits >> np.uint64(16 * offset)) & np.uint64(0xFFFF)]
         for offset in range(min(4, out.shape[0] - first)):

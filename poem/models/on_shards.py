@@ -6,7 +6,7 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.backends import Backend
-from poem.compute import OneBlasThread, Threads
+from poem.compute import Threads
 from poem.data import BanditLog, mean_square
 from poem.models.bounded import SOLVER, BoundedLoss, fit_bounded
 from poem.models.chosen import Strengths
@@ -28,8 +28,7 @@ class ShardEntropy:
 
     def __call__(self, note: ShardNote) -> tuple[float, FloatArray]:
         """Read the shard, and sum over its rows."""
-        with OneBlasThread():
-            return self.kind(self.log.read(note), self.bounds, Threads(), once=True).entropy(self.weights)
+        return self.kind(self.log.read(note), self.bounds, Threads(), once=True).entropy(self.weights)
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,11 @@ class ShardNormal:
 
     def __call__(self, note: ShardNote) -> FloatArray:
         """Read the shard, and sum over its rows."""
-        with OneBlasThread():
-            log = self.log.read(note)
-            products = Products(log, log.structure, Threads(), once=True)
-            if self.weights is None:
-                return products.backward(products.layout.loss - self.centre)
-            return products.normal(self.weights)
+        log = self.log.read(note)
+        products = Products(log, log.structure, Threads(), once=True)
+        if self.weights is None:
+            return products.backward(products.layout.loss - self.centre)
+        return products.normal(self.weights)
 
 
 class ShardedBounded:

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from poem.arrays import FloatArray
 from poem.backends import Backend
-from poem.compute import OneBlasThread, Threads, packed_copy
+from poem.compute import Threads, packed_copy
 from poem.data import BanditLog, Layout
 from poem.errors import InputError
 from poem.estimators import Objective, Point
@@ -71,9 +71,8 @@ class ShardSums:
 
     def __call__(self, note: ShardNote) -> Sums:
         """Read the shard, and sum over its rows."""
-        with OneBlasThread():
-            risk = self.objective.risk(self.objective.log.read(note))
-            return risk.sums_and_gradients(self.weights, self.slopes)
+        risk = self.objective.risk(self.objective.log.read(note))
+        return risk.sums_and_gradients(self.weights, self.slopes)
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,9 @@ class ShardWeights:
 
     def __call__(self, note: ShardNote) -> FloatArray:
         """Read the shard, and sum over its rows."""
-        with OneBlasThread():
-            risk = self.objective.risk(self.objective.log.read(note))
-            ratio = risk.ratios(self.weights)
-            return np.array([len(ratio), ratio.sum(), np.count_nonzero(risk.estimator.clipped(ratio))])
+        risk = self.objective.risk(self.objective.log.read(note))
+        ratio = risk.ratios(self.weights)
+        return np.array([len(ratio), ratio.sum(), np.count_nonzero(risk.estimator.clipped(ratio))])
 
 
 class ShardedRisk:

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poem.arrays import AnyArray, IntArray, frozen
-from poem.compute import Matrix, exact_kernel, is_sparse
+from poem.compute import GOLDEN, Matrix, exact_kernel, is_sparse, mixed
 from poem.data import BanditLog
 
 HashArray = NDArray[np.uint64]
-
-_SEED = 0x9E3779B97F4A7C15
 
 
 def rows_apart(log: BanditLog) -> bool:
@@ -106,40 +104,33 @@ def _bits(values: Any) -> HashArray:
     return frozen(np.ascontiguousarray(values, dtype=np.float64).view(np.uint64))
 
 
-# ---- kernels: the finaliser of splitmix64, applied to one number after the other ------------------
-
-
-@exact_kernel
-def _mix(number: np.uint64) -> np.uint64:
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
+# ---- kernels: one number after the other is mixed in ----------------------------------------------
 
 
 @exact_kernel
 def _mix_all(numbers: HashArray, out: HashArray) -> None:
     for i in range(out.shape[0]):
-        out[i] = _mix(numbers[i] + np.uint64(_SEED))
+        out[i] = mixed(numbers[i] + np.uint64(GOLDEN))
 
 
 @exact_kernel
 def _hash_sparse(pointers: IntArray, columns: AnyArray, bits: HashArray, out: HashArray) -> None:
     for r in range(out.shape[0]):
-        found = np.uint64(_SEED)
+        found = np.uint64(GOLDEN)
         for t in range(pointers[r], pointers[r + 1]):
             if bits[t] << np.uint64(1):  # neither 0.0 nor -0.0
-                found = _mix(found ^ bits[t]) + np.uint64(columns[t])
-        out[r] = _mix(found)
+                found = mixed(found ^ bits[t]) + np.uint64(columns[t])
+        out[r] = mixed(found)
 
 
 @exact_kernel
 def _hash_dense(bits: HashArray, out: HashArray) -> None:
     for r in range(out.shape[0]):
-        found = np.uint64(_SEED)
+        found = np.uint64(GOLDEN)
         for j in range(bits.shape[1]):
             if bits[r, j] << np.uint64(1):
-                found = _mix(found ^ bits[r, j]) + np.uint64(j)
-        out[r] = _mix(found)
+                found = mixed(found ^ bits[r, j]) + np.uint64(j)
+        out[r] = mixed(found)
 
 
 @exact_kernel
@@ -147,14 +138,14 @@ def _fold(starts: IntArray, each: HashArray, begin: HashArray, out: HashArray) -
     for c in range(out.shape[0]):
         found = begin[c]
         for t in range(starts[c], starts[c + 1]):
-            found = _mix(found ^ each[t])
-        out[c] = _mix(found)
+            found = mixed(found ^ each[t])
+        out[c] = mixed(found)
 
 
 @exact_kernel
 def _hash_bytes(starts: IntArray, content: AnyArray, out: HashArray) -> None:
     for i in range(out.shape[0]):
-        found = np.uint64(_SEED) + np.uint64(starts[i + 1] - starts[i])
+        found = np.uint64(GOLDEN) + np.uint64(starts[i + 1] - starts[i])
         for t in range(starts[i], starts[i + 1]):
             found = (found ^ np.uint64(content[t])) * np.uint64(0x100000001B3)
-        out[i] = _mix(found)
+        out[i] = mixed(found)
