@@ -1,15 +1,17 @@
 """Logs on disk for tests."""
 
+import numpy as np
+
 from poem.compute import Threads
-from poem.packed import PackWriter, open_log, pack_folder, rows_apart
+from poem.packed import PackWriter, has_catalogue, open_log, pack_folder, rows_apart
 from poem.progress import Progress
 
 
 def packed(log, path, shards=1, parts=1):
-    """Pack a log into so many shards, in so many parts."""
+    """Pack a log into so many shards, as if it came in some parts."""
     with pack_folder(path), Progress("pack", 1, False) as line:
-        writer = PackWriter(path, shards, Threads(1), apart=rows_apart(log))
-        for part in log.shards(parts) if parts > 1 else [log]:
-            writer.add(part)
+        writer = PackWriter(path, shards, Threads(1), apart=rows_apart(log), catalogue=has_catalogue(log))
+        for rows in np.array_split(np.arange(len(log)), parts):
+            writer.add(log.take(rows))
         writer.finish(line)
     return open_log(path)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from packing import packed
 from test_laws_risk import HIGH, LOW, every_estimator, every_form, every_kind, loss_models, make_log
-from test_packed import packed, rows_of
+from test_packed import rows_of
 
 import poem
 from benchmarks.worlds.adaptive import thompson
@@ -160,7 +161,7 @@ def test_loggers_that_learn_are_not_certified_at_random(tmp_path, has_times):
     reasons = []
     for seed in range(6):
         log = thompson(1500, np.random.default_rng(seed), timed=has_times).log()
-        found = packed(log, tmp_path / str(seed), 4, blocks=3)
+        found = packed(log, tmp_path / str(seed), 4, parts=3)
         result = poem.fit(found.replaced(memory=2 * found.nbytes), learners="dr", loss_bounds=(-1, 2))
         assert result.n_sample is not None
         assert not result.certified

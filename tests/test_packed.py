@@ -13,26 +13,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packing import packed
 from test_laws_risk import FORMS, KINDS, make_log
 
 import poem
 from poem.backends import Threads
 from poem.compute import Threads as Pool
 from poem.errors import BusyError, InputError, PackedError, WriteError
-from poem.packed import PackWriter, open_log, pack_folder, pack_log, quantiles_of, rows_apart, unit_hashes
-from poem.progress import Progress
+from poem.packed import PackWriter, open_log, pack_folder, pack_log, quantiles_of, unit_hashes
 
 SHARDS = (1, 2, 7)
-
-
-def packed(log, folder, shards=3, blocks=1):
-    """Pack a log into so many shards, as if it came in some blocks."""
-    with pack_folder(folder):
-        writer = PackWriter(folder, shards, Pool(), apart=rows_apart(log))
-        for part in np.array_split(np.arange(len(log)), blocks):
-            writer.add(log.take(part))
-        writer.finish(Progress("pack", shards, False))
-    return open_log(folder)
 
 
 def with_names(log, seed=0):
@@ -75,7 +65,7 @@ def test_what_was_packed_is_read(tmp_path, kind, form, named):
     log = make_log(kind, form)
     log = with_names(log) if named else log
     for shards in SHARDS:
-        found = packed(log, tmp_path / str(shards), shards, blocks=4)
+        found = packed(log, tmp_path / str(shards), shards, parts=4)
         whole = found.to_log()
         assert rows_of(whole) == rows_of(log)
         assert len(found) == len(log)
@@ -89,9 +79,9 @@ def test_what_was_packed_is_read(tmp_path, kind, form, named):
 @pytest.mark.parametrize(("form", "contexts"), [("dense", 120), ("csr", 120), ("csr-replayed", 40)])
 def test_contexts_that_rows_share_are_stored_once(tmp_path, form, contexts):
     """Rows of a plain file are units of their own, as they are in memory, and keep their contexts."""
-    found = packed(make_log("classes", form), tmp_path / "p", 2, blocks=5)
+    found = packed(make_log("classes", form), tmp_path / "p", 2, parts=5)
     assert sum(note.contexts for note in found.shards) == found.n_units == contexts
-    grouped = packed(with_names(make_log("classes", form)), tmp_path / "q", 1, blocks=5)
+    grouped = packed(with_names(make_log("classes", form)), tmp_path / "q", 1, parts=5)
     assert sum(note.contexts for note in grouped.shards) == 40
 
 

@@ -6,6 +6,7 @@ from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
+from poem.packed.rows import has_catalogue
 from poem.packed.sampling import Sample, full_folds, part_within, sample_units, unit_folds
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
@@ -18,6 +19,7 @@ __all__ = [
     "context_folds",
     "extremes_of",
     "full_folds",
+    "has_catalogue",
     "is_packed",
     "logger_counts",
     "open_log",

@@ -15,6 +15,7 @@ from poem.data.features import Encoding, Features
 from poem.errors import InputError, WholeError
 from poem.packed.hashing import rows_apart
 from poem.packed.log import PackedLog, open_log
+from poem.packed.rows import has_catalogue
 from poem.packed.writing import PackWriter, pack_folder, shards_for, start_anew
 from poem.progress import Progress
 from poem.readers import Columns, LogStream, RawLog, log_of, read_raw
@@ -137,7 +138,7 @@ def _dealt(
     first = next(every, None)
     if first is None:
         raise InputError("nothing to pack: the log has no rows.")
-    writer = PackWriter(folder, shards_for(rows, first), threads, apart=apart)
+    writer = PackWriter(folder, shards_for(rows, first), threads, apart=apart, catalogue=has_catalogue(first))
     with Progress(f"dealing rows into {folder.name}", rows, progress, unit="rows", after=2.0) as line:
         for log in chain([first], every):
             writer.add(log)

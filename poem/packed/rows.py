@@ -20,10 +20,13 @@ NAMED = ("group", "logger")  # columns of any type
 PLAIN = ("loss", "log_propensity")
 
 
-def table_of(log: BanditLog, unit: HashArray, order: IntArray, cuts: BoolArray | None = None) -> Table:
+def table_of(
+    log: BanditLog, unit: HashArray, order: IntArray, *, catalogue: bool, cuts: BoolArray | None = None
+) -> Table:
     """Return the rows of a log in an order in which those of one context stand side by side.
 
-    ``cuts`` marks rows before which a context must be stored anew, since another table begins there.
+    ``catalogue`` tells whether candidates are numbers of rows that all share. ``cuts`` marks rows before which a
+    context must be stored anew, since another table begins there.
     """
     import pyarrow as pa
 
@@ -39,7 +42,7 @@ def table_of(log: BanditLog, unit: HashArray, order: IntArray, cuts: BoolArray |
             columns[name] = pa.array(getattr(log, name)[order])
     columns |= _contexts(log, context[first], first)
     if log.available is not None:
-        columns |= _offers(own_offers(log, context[first]), first)
+        columns |= _offers(offers_of(log.available, context[first], catalogue), first)
     return pa.table(columns)
 
 
@@ -51,17 +54,18 @@ def has_catalogue(log: BanditLog) -> bool:
     return bool(offers.features.shape[0] <= len(log.labels))
 
 
-def kind_of_log(log: BanditLog) -> BanditLog:
+def kind_of_log(log: BanditLog, catalogue: bool) -> BanditLog:
     """Return the first row of a log: what says which kind of log it is."""
     one = log.take(np.arange(1)).on_contexts(log.context[:1], np.zeros(1, dtype=np.int64))
-    return one if log.available is None else one.replaced(available=own_offers(log, log.context[:1]))
+    return (
+        one if log.available is None else one.replaced(available=offers_of(log.available, log.context[:1], catalogue))
+    )
 
 
-def own_offers(log: BanditLog, contexts: IntArray) -> Available:
+def offers_of(every: Available, contexts: IntArray, catalogue: bool) -> Available:
     """Return what is available in some contexts, with features that are no one else's unless there is a catalogue."""
-    assert log.available is not None
-    offers = log.available.of(contexts)
-    if offers.features is None or has_catalogue(log):
+    offers = every.of(contexts)
+    if offers.features is None or catalogue:
         return offers
     return Available(offers.starts, offers.action, offers.features[offers.row])
 

@@ -9,6 +9,7 @@ from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.packed.hashing import HashArray, turned
 from poem.packed.log import PackedLog
+from poem.packed.rows import has_catalogue
 from poem.packed.writing import merged
 
 TURNS = 1000  # ways to deal a few units, of which one leaves no fold empty
@@ -30,7 +31,8 @@ def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sampl
     logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
     log, unit = BanditLog.concat(logs), np.concatenate(units)
     order = np.argsort(unit, kind="stable")
-    some = merged(with_seen_contexts(log.take(order)), unit[order], packed.manifest.apart)
+    seen, catalogue = with_seen_contexts(log.take(order)), has_catalogue(packed.kind)
+    some = merged(seen, unit[order], packed.manifest.apart, catalogue=catalogue)
     return Sample(*some, share >= 1.0)
 
 

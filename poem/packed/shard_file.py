@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import IntArray
 from poem.data import BanditLog
 from poem.errors import PackedError, SizeError
 from poem.files import Folder, Table, whole_file
@@ -21,11 +20,11 @@ _verified: set[tuple[str, str]] = set()
 _lock = threading.Lock()
 
 
-def write_shard(path: Path, log: BanditLog, unit: HashArray, order: IntArray, borders: tuple[int, int]) -> ShardNote:
-    """Write the rows of a log in an order, and return what the manifest says of the shard."""
+def write_shard(path: Path, log: BanditLog, unit: HashArray, borders: tuple[int, int], *, catalogue: bool) -> ShardNote:
+    """Write a log, and return what the manifest says of the shard; ``catalogue`` as in :func:`table_of`."""
     import pyarrow.parquet as pq
 
-    table = table_of(log, unit, order)
+    table = table_of(log, unit, np.arange(len(log)), catalogue=catalogue)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         pq.write_table(
             table,

@@ -22,7 +22,7 @@ from poem.files import Table, held_folder, write_whole
 from poem.packed.hashing import HashArray, context_hashes, unit_hashes
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import kind_of_log, log_of_rows, own_offers, table_of, timed
+from poem.packed.rows import kind_of_log, log_of_rows, offers_of, table_of, timed
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -45,10 +45,12 @@ class PackWriter:
         How many shards there will be.
     apart : bool
         Each row is a unit of its own, unless there are groups; see :func:`rows_apart`.
+    catalogue : bool
+        Candidates are numbers of rows of one table of features, the same in all logs; see :func:`has_catalogue`.
     """
 
-    def __init__(self, folder: Path, shards: int, threads: Threads, *, apart: bool) -> None:
-        self.folder, self.threads, self.apart = folder, threads, apart
+    def __init__(self, folder: Path, shards: int, threads: Threads, *, apart: bool, catalogue: bool = False) -> None:
+        self.folder, self.threads, self.apart, self.catalogue = folder, threads, apart, catalogue
         self.borders = [ALL * number // shards for number in range(shards + 1)]
         self._cuts: HashArray = np.array(self.borders[1:-1], dtype=np.uint64)
         self._waiting: dict[int, list[Table]] = {}
@@ -64,7 +66,7 @@ class PackWriter:
     def add(self, log: BanditLog) -> None:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
-            self._kind = kind_of_log(log)
+            self._kind = kind_of_log(log, self.catalogue)
         unit = unit_hashes(log, self.apart, self._rows)
         log = timed(log, self._rows)  # the order of rows is kept in place of times
         self._rows += len(log)
@@ -73,7 +75,7 @@ class PackWriter:
         starts = np.searchsorted(shard[order], np.arange(len(self.borders)))
         cuts = np.zeros(len(log), dtype=bool)
         cuts[starts[starts < len(log)]] = True
-        table = table_of(log, unit, order, cuts)
+        table = table_of(log, unit, order, catalogue=self.catalogue, cuts=cuts)
         for number in np.flatnonzero(np.diff(starts)).tolist():
             rows = table.slice(starts[number], starts[number + 1] - starts[number])
             self._waiting.setdefault(number, []).append(rows)
@@ -121,9 +123,12 @@ class PackWriter:
         if not spilled.exists():
             return None
         table = _read_streams(spilled)
-        log, unit = merged(log_of_rows(table, timed(kind)), table.column("unit").to_numpy(), self.apart)
+        log, unit = merged(
+            log_of_rows(table, timed(kind)), table.column("unit").to_numpy(), self.apart, catalogue=self.catalogue
+        )
         path = self.folder / f"shard-{number:06d}.parquet"
-        note = write_shard(path, log, unit, np.arange(len(log)), (self.borders[number], self.borders[number + 1]))
+        borders = (self.borders[number], self.borders[number + 1])
+        note = write_shard(path, log, unit, borders, catalogue=self.catalogue)
         spilled.unlink()
         return note
 
@@ -146,7 +151,7 @@ def _cannot_write(folder: Path, error: OSError) -> WriteError:
     )
 
 
-def merged(log: BanditLog, unit: HashArray, apart: bool) -> tuple[BanditLog, HashArray]:
+def merged(log: BanditLog, unit: HashArray, apart: bool, *, catalogue: bool) -> tuple[BanditLog, HashArray]:
     """Return a log with equal contexts stored once, its rows in the order of their contexts' hashes.
 
     Rows that are ``apart`` keep contexts of their own, and are in the order of their own hashes.
@@ -158,7 +163,7 @@ def merged(log: BanditLog, unit: HashArray, apart: bool) -> tuple[BanditLog, Has
     by_hash = np.argsort(hashes, kind="stable")
     new = np.ones(len(by_hash), dtype=bool)
     same = np.flatnonzero(hashes[by_hash[1:]] == hashes[by_hash[:-1]]) + 1
-    new[same[_equal(log, by_hash[same - 1], by_hash[same])]] = False
+    new[same[_equal(log, by_hash[same - 1], by_hash[same], catalogue)]] = False
     number = np.empty(len(by_hash), dtype=np.int64)
     number[by_hash] = np.cumsum(new) - 1
     context = number[log.context]
@@ -166,13 +171,13 @@ def merged(log: BanditLog, unit: HashArray, apart: bool) -> tuple[BanditLog, Has
     return log.take(rows).on_contexts(by_hash[new], context[rows]), unit[rows]
 
 
-def _equal(log: BanditLog, one: IntArray, two: IntArray) -> AnyArray:
+def _equal(log: BanditLog, one: IntArray, two: IntArray, catalogue: bool) -> AnyArray:
     """Tell which pairs of contexts are the same, to the bit: hashes may be equal by chance."""
     same = np.ones(len(one), dtype=bool)
     if not len(one):
         return same
     if log.available is not None:
-        keys = list(own_offers(log, np.concatenate([one, two])).keys())
+        keys = list(offers_of(log.available, np.concatenate([one, two]), catalogue).keys())
         same &= [a == b for a, b in zip(keys[: len(one)], keys[len(one) :], strict=True)]
     if not is_sparse(log.X):
         return np.asarray(same & (log.X[one] == log.X[two]).all(axis=1))
