@@ -13,7 +13,8 @@ from poem.data.features import Features
 from poem.errors import InputError, PackedError
 from poem.files import Folder, Table, room, size_of
 from poem.packed.hashing import HashArray
-from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
+from poem.packed.kind import read_kind
+from poem.packed.manifest import NAME, Manifest, ShardNote, manifest_from
 from poem.packed.rows import in_order, log_of_rows, outputs_of, timed
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
@@ -62,7 +63,7 @@ class PackedLog:
         self.backend, self.view = backend, view
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.low, self.high, self.view)
+        return _reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view)
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
@@ -313,33 +314,20 @@ def open_log(
     manifest = manifest_from(text, str(folder))
     for note in manifest.shards:
         check_present(folder, note)
-    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256), memory=size, backend=backend)
-
-
-def _kind(folder: Folder, sha256: str) -> BanditLog:
-    """Return the one row that says what kind of log it is."""
-    import hashlib
-    import io
-
-    import pyarrow.parquet as pq
-
-    from poem.readers import read_log
-
-    try:
-        content = folder.read(KIND)
-    except FileNotFoundError as error:
-        raise PackedError(f"{folder}: {KIND} is missing. Restore it, or pack the log again.") from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise PackedError(f"{folder}: {KIND} was changed after it was packed. Restore it, or pack the log again.")
-    return read_log(pq.read_table(io.BytesIO(content)))
+    return PackedLog(folder, manifest, read_kind(folder, manifest.kind_sha256), memory=size, backend=backend)
 
 
 @lru_cache(maxsize=8)
-def _opened(place: str) -> PackedLog:
-    return open_log(place)
+def _opened(place: str, digest: str) -> PackedLog:
+    """Open a log once per process, however many tasks ask for it; refuse another one that was packed in its place."""
+    found = open_log(place)
+    if found.manifest.digest != digest:
+        raise PackedError(
+            f"{place} was packed anew after the log was opened, or workers see another folder there. Open it again."
+        )
+    return found
 
 
-def _reopened(place: str, low: int, high: int, view: View | None) -> PackedLog:
-    """Open a log once per process, however many tasks ask for it."""
-    part = _opened(place).replaced(low=low, high=high)
+def _reopened(place: str, digest: str, low: int, high: int, view: View | None) -> PackedLog:
+    part = _opened(place, digest).replaced(low=low, high=high)
     return part if view is None else part.seen_as(view)

@@ -1,7 +1,9 @@
 """What a packed folder says of itself: its shards, their sizes and checksums, and sums over all rows."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from poem.errors import PackedError
@@ -50,6 +52,11 @@ class Manifest:
     def rows(self) -> int:
         """The number of logged decisions."""
         return sum(shard.rows for shard in self.shards)
+
+    @cached_property
+    def digest(self) -> str:
+        """The checksum of all that it says, and so of all that the folder holds."""
+        return hashlib.sha256(self.text().encode()).hexdigest()
 
     def text(self) -> str:
         """Return it as JSON."""

@@ -16,7 +16,7 @@ from poem.packed.rows import table_of
 
 QUANTILES = 128  # evenly spaced parts whose borders a shard notes
 
-_verified: set[tuple[str, str]] = set()
+_verified: set[tuple[str, str, int | None]] = set()
 _lock = threading.Lock()
 
 
@@ -74,7 +74,7 @@ def check_present(folder: Folder, note: ShardNote) -> None:
 
 
 def read_shard(folder: Folder, note: ShardNote, columns: list[str] | None = None) -> Table:
-    """Return all or some columns of a shard; its checksum is checked when a process first reads it."""
+    """Return all or some columns of a shard; its checksum is checked at first, and after the file has changed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -90,7 +90,7 @@ def read_shard(folder: Folder, note: ShardNote, columns: list[str] | None = None
 
 
 def _verify(folder: Folder, note: ShardNote) -> None:
-    key = (str(folder), note.sha256)
+    key = (str(folder), note.sha256, folder.changed(note.name))
     with _lock:
         if key in _verified:
             return
