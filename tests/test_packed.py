@@ -224,11 +224,12 @@ def test_what_describes_the_shards_is_checked_too(folder, name):
         open_log(folder)
 
 
-def test_a_newer_version_is_refused(folder):
+def test_another_version_is_refused(folder):
     content = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(content | {"version": 99}))
-    with pytest.raises(PackedError, match="version 99 of the format; this poem reads up to 1"):
-        open_log(folder)
+    for version in (1, 99, None, float("inf")):
+        (folder / "manifest.json").write_text(json.dumps(content | {"version": version}))
+        with pytest.raises(PackedError, match=f"version {version} of the format; this poem reads version 2"):
+            open_log(folder)
 
 
 def test_what_is_no_packed_log_is_refused(tmp_path):

@@ -31,9 +31,8 @@ def in_parts(
         return log.to_log(), choice, None
     share = _held_share(log, choice.validation)
     train = part_within(log, 0.0, 1.0 - share)
-    sample = sample_units(train.timed(), MOST_UNITS, SHARE * log.memory).log
+    sample = sample_units(train, MOST_UNITS, SHARE * log.memory).log
     adaptive = adapts(sample).changes
-    sample = sample if log.kind.time is not None else sample.replaced(time=None)
     held = None if share == 0.0 else part_within(log, 1.0 - share, 1.0).to_log()
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
     return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint(), adaptive)

@@ -13,9 +13,10 @@ from poem.data.features import Features
 from poem.errors import InputError, PackedError
 from poem.files import Folder, Table, room, size_of
 from poem.packed.hashing import HashArray
+from poem.packed.keys import Keys, in_order
 from poem.packed.kind import read_kind
 from poem.packed.manifest import NAME, Manifest, ShardNote, manifest_from
-from poem.packed.rows import in_order, log_of_rows, outputs_of, timed
+from poem.packed.rows import log_of_rows, outputs_of
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
@@ -201,6 +202,11 @@ class PackedLog:
 
     def read_with_units(self, note: ShardNote) -> tuple[BanditLog, HashArray]:
         """Return the same rows, and the hash of each one's unit."""
+        log, keys = self.read_with_keys(note)
+        return log, keys.unit
+
+    def read_with_keys(self, note: ShardNote) -> tuple[BanditLog, Keys]:
+        """Return the same rows, and what they are known by."""
         table = read_shard(self.folder, note)
         try:
             log = log_of_rows(table, self.kind)
@@ -208,11 +214,11 @@ class PackedLog:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
             ) from error
-        unit = table.column("unit").to_numpy()
+        keys = Keys.of(table)
         if not self._is_whole(note):
             inside = self._mask(table)
-            log, unit = log.take(inside), unit[inside]
-        return (log if self.view is None else self.view(log, unit)), unit
+            log, keys = log.take(inside), keys.take(inside)
+        return (log if self.view is None else self.view(log, keys.unit)), keys
 
     def column(self, note: ShardNote, name: str) -> Any:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""
@@ -235,14 +241,10 @@ class PackedLog:
         """Yield the rows shard by shard."""
         return map(self.read, self.shards)
 
-    def timed(self) -> "PackedLog":
-        """Return the same log with times: where it has none, the places of rows in what was packed."""
-        return self.replaced(kind=timed(self.kind))
-
     def to_log(self) -> BanditLog:
-        """Return all rows in memory, in the order in which they were packed, or in that of their times."""
-        found = in_order(BanditLog.concat(list(self.timed().logs())))
-        return found if self.kind.time is not None else found.replaced(time=None)
+        """Return all rows in memory, in the order in which they were packed."""
+        logs, keys = zip(*map(self.read_with_keys, self.shards), strict=True)
+        return in_order(BanditLog.concat(logs), Keys.concat(keys))[0]
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""

@@ -11,7 +11,7 @@ from poem.text import as_json
 
 NAME = "manifest.json"
 KIND = "kind.parquet"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def manifest_from(text: bytes, place: str) -> Manifest:
         content = json.loads(text)
         if content["format"] != "poem.packed":
             raise ValueError(f"format {content['format']!r}")
-        if int(content["version"]) > VERSION:
+        if content["version"] != VERSION:
             raise PackedError(
-                f"{place} was packed in version {content['version']} of the format; this poem reads up to {VERSION}. "
-                "Update poem, or pack the log again."
+                f"{place} was packed in version {content['version']!r:.20} of the format; this poem reads version "
+                f"{VERSION}. Pack the log again, or read it by the version of poem that packed it."
             )
         columns = None if content["columns"] is None else dict(content["columns"])
         shards = tuple(_shard(one) for one in content["shards"])

@@ -8,6 +8,7 @@ from poem.arrays import IntArray
 from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.packed.hashing import HashArray, turned
+from poem.packed.keys import Keys, in_order
 from poem.packed.log import PackedLog
 from poem.packed.rows import has_catalogue
 from poem.packed.writing import merged
@@ -17,23 +18,26 @@ TURNS = 1000  # ways to deal a few units, of which one leaves no fold empty
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of some units, and the hash of each row's unit; ``whole`` tells whether these are all units."""
+    """The rows of some units as they were packed, and their keys; ``whole`` tells whether these are all units."""
 
     log: BanditLog
-    unit: HashArray
+    keys: Keys
     whole: bool
+
+    @property
+    def unit(self) -> HashArray:
+        """The hash of each row's unit."""
+        return self.keys.unit
 
 
 def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sample:
     """Return the rows of a random sample of units, at most about so many of them and so much memory."""
     share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
     part = part_within(packed, 0.0, share)
-    logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
-    log, unit = BanditLog.concat(logs), np.concatenate(units)
-    order = np.argsort(unit, kind="stable")
-    seen, catalogue = with_seen_contexts(log.take(order)), has_catalogue(packed.kind)
-    some = merged(seen, unit[order], packed.manifest.apart, catalogue=catalogue)
-    return Sample(*some, share >= 1.0)
+    logs, keys = zip(*map(part.read_with_keys, part.shards), strict=True)
+    log, catalogue = with_seen_contexts(BanditLog.concat(logs)), has_catalogue(packed.kind)
+    some = merged(log, Keys.concat(keys), packed.manifest.apart, catalogue=catalogue)
+    return Sample(*in_order(*some), share >= 1.0)
 
 
 def part_within(packed: PackedLog, first: float, last: float) -> PackedLog:

@@ -10,7 +10,7 @@ import numpy as np
 from poem.data import BanditLog
 from poem.errors import PackedError, SizeError
 from poem.files import Folder, Table, whole_file
-from poem.packed.hashing import HashArray
+from poem.packed.keys import Keys
 from poem.packed.manifest import ShardNote
 from poem.packed.rows import table_of
 
@@ -20,11 +20,11 @@ _verified: set[tuple[str, str, int | None]] = set()
 _lock = threading.Lock()
 
 
-def write_shard(path: Path, log: BanditLog, unit: HashArray, borders: tuple[int, int], *, catalogue: bool) -> ShardNote:
+def write_shard(path: Path, log: BanditLog, keys: Keys, borders: tuple[int, int], *, catalogue: bool) -> ShardNote:
     """Write a log, and return what the manifest says of the shard; ``catalogue`` as in :func:`table_of`."""
     import pyarrow.parquet as pq
 
-    table = table_of(log, unit, np.arange(len(log)), catalogue=catalogue)
+    table = table_of(log, keys, np.arange(len(log)), catalogue=catalogue)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         pq.write_table(
             table,
@@ -41,7 +41,7 @@ def write_shard(path: Path, log: BanditLog, unit: HashArray, borders: tuple[int,
         high=borders[1],
         rows=len(log),
         contexts=log.n_contexts,
-        units=len(np.unique(unit)),
+        units=len(np.unique(keys.unit)),
         nonzeros=int(log.X.nnz if hasattr(log.X, "nnz") else log.X.size),
         bytes=path.stat().st_size,
         sha256=_digest(path.open("rb")),

@@ -20,9 +20,10 @@ from poem.data import BanditLog
 from poem.errors import InputError, WriteError
 from poem.files import Table, held_folder, write_whole
 from poem.packed.hashing import HashArray, context_hashes, unit_hashes
+from poem.packed.keys import Keys
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import kind_of_log, log_of_rows, offers_of, table_of, timed
+from poem.packed.rows import kind_of_log, log_of_rows, offers_of, table_of
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -67,15 +68,15 @@ class PackWriter:
         """Deal the rows of one more log, of the same kind as those before."""
         if self._kind is None:
             self._kind = kind_of_log(log, self.catalogue)
-        unit = unit_hashes(log, self.apart, self._rows)
-        log = timed(log, self._rows)  # the order of rows is kept in place of times
+        place = np.arange(self._rows, self._rows + len(log))
+        keys = Keys(unit_hashes(log, self.apart, self._rows), place)
         self._rows += len(log)
-        shard = np.searchsorted(self._cuts, unit, side="right")
+        shard = np.searchsorted(self._cuts, keys.unit, side="right")
         order = np.lexsort((log.context, shard))
         starts = np.searchsorted(shard[order], np.arange(len(self.borders)))
         cuts = np.zeros(len(log), dtype=bool)
         cuts[starts[starts < len(log)]] = True
-        table = table_of(log, unit, order, catalogue=self.catalogue, cuts=cuts)
+        table = table_of(log, keys, order, catalogue=self.catalogue, cuts=cuts)
         for number in np.flatnonzero(np.diff(starts)).tolist():
             rows = table.slice(starts[number], starts[number + 1] - starts[number])
             self._waiting.setdefault(number, []).append(rows)
@@ -123,12 +124,10 @@ class PackWriter:
         if not spilled.exists():
             return None
         table = _read_streams(spilled)
-        log, unit = merged(
-            log_of_rows(table, timed(kind)), table.column("unit").to_numpy(), self.apart, catalogue=self.catalogue
-        )
+        log, keys = merged(log_of_rows(table, kind), Keys.of(table), self.apart, catalogue=self.catalogue)
         path = self.folder / f"shard-{number:06d}.parquet"
         borders = (self.borders[number], self.borders[number + 1])
-        note = write_shard(path, log, unit, borders, catalogue=self.catalogue)
+        note = write_shard(path, log, keys, borders, catalogue=self.catalogue)
         spilled.unlink()
         return note
 
@@ -151,14 +150,14 @@ def _cannot_write(folder: Path, error: OSError) -> WriteError:
     )
 
 
-def merged(log: BanditLog, unit: HashArray, apart: bool, *, catalogue: bool) -> tuple[BanditLog, HashArray]:
+def merged(log: BanditLog, keys: Keys, apart: bool, *, catalogue: bool) -> tuple[BanditLog, Keys]:
     """Return a log with equal contexts stored once, its rows in the order of their contexts' hashes.
 
     Rows that are ``apart`` keep contexts of their own, and are in the order of their own hashes.
     """
     if apart and log.group is None:
-        rows = np.argsort(unit, kind="stable")
-        return log.take(rows).on_contexts(log.context[rows], np.arange(len(rows))), unit[rows]
+        rows = np.argsort(keys.unit, kind="stable")
+        return log.take(rows).on_contexts(log.context[rows], np.arange(len(rows))), keys.take(rows)
     hashes = context_hashes(log)
     by_hash = np.argsort(hashes, kind="stable")
     new = np.ones(len(by_hash), dtype=bool)
@@ -168,7 +167,7 @@ def merged(log: BanditLog, unit: HashArray, apart: bool, *, catalogue: bool) -> 
     number[by_hash] = np.cumsum(new) - 1
     context = number[log.context]
     rows = np.argsort(context, kind="stable")
-    return log.take(rows).on_contexts(by_hash[new], context[rows]), unit[rows]
+    return log.take(rows).on_contexts(by_hash[new], context[rows]), keys.take(rows)
 
 
 def _equal(log: BanditLog, one: IntArray, two: IntArray, catalogue: bool) -> AnyArray:
