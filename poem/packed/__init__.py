@@ -1,6 +1,7 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
-from poem.packed.hashing import HashArray, context_folds, rows_apart, unit_hashes, value_hashes
+from poem.packed.hashing import HashArray, context_folds, value_hashes
+from poem.packed.keys import Keys, context_numbers
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
@@ -12,11 +13,13 @@ from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
     "HashArray",
+    "Keys",
     "PackWriter",
     "PackedLog",
     "Sample",
     "ShardNote",
     "context_folds",
+    "context_numbers",
     "extremes_of",
     "full_folds",
     "has_catalogue",
@@ -27,10 +30,8 @@ __all__ = [
     "pack_log",
     "part_within",
     "quantiles_of",
-    "rows_apart",
     "sample_units",
     "shards_for",
     "unit_folds",
-    "unit_hashes",
     "value_hashes",
 ]

@@ -214,7 +214,7 @@ class PackedLog:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
             ) from error
-        keys = Keys.of(table)
+        keys = Keys.of_table(table)
         if not self._is_whole(note):
             inside = self._mask(table)
             log, keys = log.take(inside), keys.take(inside)

@@ -40,12 +40,11 @@ class Manifest:
     """All shards of a packed log, in the order of their hashes.
 
     ``kind_sha256`` is the checksum of the file that says what kind of log it is. ``columns`` are those that the log was
-    packed from, in the words of a policy's record. Rows that are ``apart`` are units of their own.
+    packed from, in the words of a policy's record.
     """
 
     shards: tuple[ShardNote, ...]
     kind_sha256: str
-    apart: bool
     columns: dict[str, Any] | None = None
 
     @property
@@ -60,7 +59,7 @@ class Manifest:
 
     def text(self) -> str:
         """Return it as JSON."""
-        head = {"format": "poem.packed", "version": VERSION, "rows": self.rows, "apart": self.apart}
+        head = {"format": "poem.packed", "version": VERSION, "rows": self.rows}
         head |= {"kind_sha256": self.kind_sha256, "columns": self.columns}
         return as_json(head | {"shards": [asdict(shard) for shard in self.shards]}) + "\n"
 
@@ -78,7 +77,7 @@ def manifest_from(text: bytes, place: str) -> Manifest:
             )
         columns = None if content["columns"] is None else dict(content["columns"])
         shards = tuple(_shard(one) for one in content["shards"])
-        return Manifest(shards, str(content["kind_sha256"]), bool(content["apart"]), columns)
+        return Manifest(shards, str(content["kind_sha256"]), columns)
     except PackedError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

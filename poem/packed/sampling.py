@@ -35,8 +35,9 @@ def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sampl
     share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
     part = part_within(packed, 0.0, share)
     logs, keys = zip(*map(part.read_with_keys, part.shards), strict=True)
-    log, catalogue = with_seen_contexts(BanditLog.concat(logs)), has_catalogue(packed.kind)
-    some = merged(log, Keys.concat(keys), packed.manifest.apart, catalogue=catalogue)
+    some = BanditLog.concat(logs), Keys.concat(keys)
+    if packed.kind.group is not None:  # equal contexts are in several shards
+        some = merged(with_seen_contexts(some[0]), some[1], catalogue=has_catalogue(packed.kind))
     return Sample(*in_order(*some), share >= 1.0)
 
 
