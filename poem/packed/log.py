@@ -15,8 +15,8 @@ from poem.files import Folder, Table, room, size_of
 from poem.packed.hashing import HashArray
 from poem.packed.keys import Keys, in_order
 from poem.packed.kind import read_kind
-from poem.packed.manifest import NAME, Manifest, ShardNote, manifest_from
-from poem.packed.rows import log_of_rows, outputs_of
+from poem.packed.manifest import NAME, SIZES, Manifest, ShardNote, manifest_from
+from poem.packed.rows import has_catalogue, log_of_rows, outputs_of, some_rows
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
@@ -154,13 +154,12 @@ class PackedLog:
     @property
     def nbytes(self) -> int:
         """About how much memory its rows would take."""
-        notes = self.manifest.shards
-        rows, contexts, nonzeros = (
-            sum(getattr(one, name) for one in notes) for name in ("rows", "contexts", "nonzeros")
-        )
-        each = 12 if hasattr(self.kind.X, "nnz") else 8
-        total = rows * (24 + max(self.kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros
-        return int(total * len(self) // rows)
+        notes, kind = self.manifest.shards, self.kind
+        rows, contexts, nonzeros, offers, own = (sum(getattr(one, name) for one in notes) for name in SIZES)
+        each = 12 if hasattr(kind.X, "nnz") else 8
+        total = rows * (24 + max(kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros + 16 * offers + 12 * own
+        shared = 0 if own or kind.available is None else kind.available.nbytes
+        return int(total * len(self) // rows) + shared
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
@@ -217,7 +216,7 @@ class PackedLog:
         keys = Keys.of_table(table)
         if not self._is_whole(note):
             inside = self._mask(table)
-            log, keys = log.take(inside), keys.take(inside)
+            log, keys = some_rows(log, inside, has_catalogue(self.kind)), keys.take(inside)
         return (log if self.view is None else self.view(log, keys.unit)), keys
 
     def column(self, note: ShardNote, name: str) -> Any:

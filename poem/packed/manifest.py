@@ -12,6 +12,8 @@ from poem.text import as_json
 NAME = "manifest.json"
 KIND = "kind.parquet"
 VERSION = 2
+SIZES = ("rows", "contexts", "nonzeros", "candidates", "candidate_nonzeros")  # what memory is taken by
+COUNTS = ("low", "high", "units", "bytes", *SIZES)
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class ShardNote:
     """One shard: its file, what it holds, and what it is checked by.
 
     Its units have hashes from ``low`` to below ``high``. ``loss`` are the lowest, the highest and the mean loss;
-    ``quantiles`` are those of the log-propensities and of the losses, evenly spaced.
+    ``quantiles`` are those of the log-propensities and of the losses, evenly spaced. ``candidates`` are those of all
+    contexts, and ``candidate_nonzeros`` the values of their own features; those of a catalogue are not counted.
     """
 
     name: str
@@ -29,6 +32,8 @@ class ShardNote:
     contexts: int
     units: int
     nonzeros: int
+    candidates: int
+    candidate_nonzeros: int
     bytes: int
     sha256: str
     loss: tuple[float, float, float]
@@ -85,7 +90,7 @@ def manifest_from(text: bytes, place: str) -> Manifest:
 
 
 def _shard(content: dict[str, Any]) -> ShardNote:
-    counts = {name: int(content[name]) for name in ("low", "high", "rows", "contexts", "units", "nonzeros", "bytes")}
+    counts = {name: int(content[name]) for name in COUNTS}
     low, high, mean = (float(value) for value in content["loss"])
     name = str(content["name"])
     if "/" in name or "\\" in name or min(counts.values()) < 0:

@@ -69,6 +69,14 @@ def offers_of(every: Available, contexts: IntArray, catalogue: bool) -> Availabl
     return Available(offers.starts, offers.action, offers.features[offers.row])
 
 
+def some_rows(log: BanditLog, rows: AnyArray, catalogue: bool) -> BanditLog:
+    """Return some rows with the contexts and candidates that they saw, and nothing of others."""
+    some = log.take(rows)
+    contexts, number = np.unique(some.context, return_inverse=True)
+    found = some.on_contexts(contexts, number)
+    return found if log.available is None else found.replaced(available=offers_of(log.available, contexts, catalogue))
+
+
 def _outputs(y: AnyArray) -> Any:
     """Return the codes of each row's output, however many it has."""
     return _blobs(np.ascontiguousarray(y), np.arange(len(y) + 1, dtype=np.int64) * (y.size // len(y)))

@@ -43,11 +43,22 @@ def write_shard(path: Path, log: BanditLog, keys: Keys, borders: tuple[int, int]
         contexts=log.n_contexts,
         units=len(np.unique(keys.unit)),
         nonzeros=int(log.X.nnz if hasattr(log.X, "nnz") else log.X.size),
+        candidates=0 if log.available is None else len(log.available),
+        candidate_nonzeros=_own_values(log, catalogue),
         bytes=path.stat().st_size,
         sha256=_digest(path.open("rb")),
         loss=(float(log.loss.min()), float(log.loss.max()), float(log.loss.mean())),
         quantiles=_quantiles(log),
     )
+
+
+def _own_values(log: BanditLog, catalogue: bool) -> int:
+    """Return how many values the features of candidates have, unless a catalogue holds them."""
+    offers = log.available
+    if offers is None or offers.features is None or catalogue:
+        return 0
+    z = offers.features
+    return int(z.nnz if offers.row is None else np.diff(z.indptr)[offers.row].sum())
 
 
 def _quantiles(log: BanditLog) -> dict[str, list[float]]:
