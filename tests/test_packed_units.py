@@ -1,12 +1,15 @@
 """Units of a packed log are those of the same log in memory, above all where contexts are numbered."""
 
+import pickle
+
 import numpy as np
 import pytest
 from packing import packed
 from test_laws_risk import FORMS, KINDS, make_log
+from test_packed import rows_of
 
 import poem
-from poem.packed import pack_log, packing
+from poem.packed import pack_log, packing, sample_units
 from poem.readers import LogStream
 
 N = 1200
@@ -91,3 +94,18 @@ def test_contexts_that_groups_share_are_joined_from_all_shards(tmp_path):
         found = packed(log, tmp_path / str(shards), shards, parts=3)
         assert found.to_log().n_contexts == log.n_contexts
         assert found.to_log().fingerprint() == log.fingerprint()
+
+
+def test_the_rows_of_one_logger(tmp_path):
+    """However they are read, and of any part, they are the rows of this logger and of no other."""
+    log = make_log("classes", "csr", contexts=200)
+    log = log.with_loggers(np.array(["old", "new"])[np.arange(len(log)) % 4 // 3])
+    found = packed(log, tmp_path / "p", 3)
+    for name in ("old", "new"):
+        mine, part = found.of_logger(name), found.of_logger(name).part(0.0, 0.5)
+        assert rows_of(mine.to_log()) == rows_of(log.take(log.logger == name))
+        for one in (mine, part, mine.replaced(memory=10**6), pickle.loads(pickle.dumps(part))):
+            whole = one.to_log()
+            assert set(whole.logger) == {name}
+            assert len(whole) == len(one) == len(sample_units(one, 10**6, 1e9).log) == sum(map(len, one.logs()))
+        assert rows_of(part.to_log()) == rows_of(found.part(0.0, 0.5).of_logger(name).to_log())

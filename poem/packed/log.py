@@ -45,6 +45,8 @@ class PackedLog:
         Where work on its shards is run; None is threads of this process.
     view : callable or None
         What is made of each shard and the hashes of its units when it is read, such as other propensities.
+    chosen_by : str, number or None
+        Only rows that this logger chose belong to this part; None is all rows.
     """
 
     def __init__(
@@ -58,17 +60,18 @@ class PackedLog:
         memory: int | None = None,
         backend: Backend | None = None,
         view: View | None = None,
+        chosen_by: Any = None,
     ) -> None:
         self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
         self.memory = room().limit if memory is None else memory
-        self.backend, self.view = backend, view
+        self.backend, self.view, self.chosen_by = backend, view, chosen_by
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view)
+        return _reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view, self.chosen_by)
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
-        names = ("folder", "manifest", "kind", "low", "high", "memory", "backend", "view")
+        names = ("folder", "manifest", "kind", "low", "high", "memory", "backend", "view", "chosen_by")
         return PackedLog(**({name: getattr(self, name) for name in names} | changes))
 
     def seen_as(self, view: View) -> "PackedLog":
@@ -119,7 +122,7 @@ class PackedLog:
         return tuple(one for one in near if self._is_whole(one) or len(self._hashes(one)))
 
     def _is_whole(self, note: ShardNote) -> bool:
-        return note.low >= self.low and note.high <= self.high
+        return self.chosen_by is None and note.low >= self.low and note.high <= self.high
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
@@ -136,12 +139,11 @@ class PackedLog:
     def _hashes(self, note: ShardNote) -> Any:
         return self.column(note, "unit")
 
-    _telling: tuple[str, ...] = ("unit",)  # columns that tell whether a row belongs to this part
-
     def _mask(self, table: Table) -> Any:
         """Tell which rows of a shard belong to this part."""
         hashes = table.column("unit").to_numpy()
-        return (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
+        inside = (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
+        return inside if self.chosen_by is None else inside & (table.column("logger").to_numpy() == self.chosen_by)
 
     def __len__(self) -> int:
         return self._counts[0]
@@ -229,12 +231,13 @@ class PackedLog:
     def _table(self, note: ShardNote, name: str) -> Table:
         if self._is_whole(note):
             return read_shard(self.folder, note, [name])
-        table = read_shard(self.folder, note, list(dict.fromkeys([*self._telling, name])))
+        telling = ["unit"] if self.chosen_by is None else ["unit", "logger"]
+        table = read_shard(self.folder, note, list(dict.fromkeys([*telling, name])))
         return table.take(np.flatnonzero(self._mask(table)))
 
     def of_logger(self, name: Any) -> "PackedLog":
         """Return the rows that one of several loggers chose."""
-        return _OfLogger(self, name)
+        return self.replaced(chosen_by=name)
 
     def logs(self) -> Iterator[BanditLog]:
         """Yield the rows shard by shard."""
@@ -255,29 +258,6 @@ class PackedLog:
 
         about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
         return hashlib.sha256(repr(about).encode()).hexdigest()
-
-
-class _OfLogger(PackedLog):
-    """The rows of one logger."""
-
-    _telling = ("unit", "logger")
-
-    def __init__(self, log: PackedLog, name: Any) -> None:
-        how: dict[str, Any] = {"memory": log.memory, "backend": log.backend, "view": log.view}
-        super().__init__(log.folder, log.manifest, log.kind, log.low, log.high, **how)
-        self._log, self._name = log, name
-
-    def __reduce__(self) -> Any:
-        return _OfLogger, (self._log, self._name)
-
-    def _is_whole(self, note: ShardNote) -> bool:
-        return False
-
-    def _mask(self, table: Table) -> Any:
-        return super()._mask(table) & (table.column("logger").to_numpy() == self._name)
-
-    def part(self, first: float, last: float) -> PackedLog:
-        return _OfLogger(self._log.part(first, last), self._name)
 
 
 def is_packed(place: str | os.PathLike[str]) -> bool:
@@ -329,6 +309,6 @@ def _opened(place: str, digest: str) -> PackedLog:
     return found
 
 
-def _reopened(place: str, digest: str, low: int, high: int, view: View | None) -> PackedLog:
-    part = _opened(place, digest).replaced(low=low, high=high)
+def _reopened(place: str, digest: str, low: int, high: int, view: View | None, chosen_by: Any) -> PackedLog:
+    part = _opened(place, digest).replaced(low=low, high=high, chosen_by=chosen_by)
     return part if view is None else part.seen_as(view)
