@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -23,6 +24,17 @@ from poem.structures import Labels, Structure
 ALL = 1 << 64  # one more than the largest hash
 
 View = Callable[[BanditLog, HashArray], BanditLog]
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two views, one after the other."""
+
+    first: View
+    second: View
+
+    def __call__(self, log: BanditLog, unit: HashArray) -> BanditLog:
+        return self.second(self.first(log, unit), unit)
 
 
 class PackedLog:
@@ -62,7 +74,7 @@ class PackedLog:
         view: View | None = None,
         chosen_by: Any = None,
     ) -> None:
-        self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
+        self.folder, self.manifest, self.stored, self.low, self.high = folder, manifest, kind, low, high
         self.memory = room().limit if memory is None else memory
         self.backend, self.view, self.chosen_by = backend, view, chosen_by
 
@@ -71,14 +83,21 @@ class PackedLog:
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
-        names = ("folder", "manifest", "kind", "low", "high", "memory", "backend", "view", "chosen_by")
-        return PackedLog(**({name: getattr(self, name) for name in names} | changes))
+        names = ("folder", "manifest", "low", "high", "memory", "backend", "view", "chosen_by")
+        return PackedLog(kind=self.stored, **({name: getattr(self, name) for name in names} | changes))
 
     def seen_as(self, view: View) -> "PackedLog":
         """Return the log of which each shard is read as a view makes it; a view must be the same in any process."""
-        return self.replaced(view=view, kind=view(self.kind, np.zeros(1, dtype=np.uint64)))
+        found = self.replaced(view=view if self.view is None else _Both(self.view, view))
+        _ = found.kind  # what the view refuses is refused now
+        return found
 
     # ---- what it is -----------------------------------------------------------------------
+
+    @cached_property
+    def kind(self) -> BanditLog:
+        """One row, which says what kind of log it is."""
+        return self.stored if self.view is None else self.view(self.stored, np.zeros(1, dtype=np.uint64))
 
     @property
     def labels(self) -> Labels:
@@ -210,7 +229,7 @@ class PackedLog:
         """Return the same rows, and what they are known by."""
         table = read_shard(self.folder, note)
         try:
-            log = log_of_rows(table, self.kind)
+            log = log_of_rows(table, self.stored)
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
@@ -253,10 +272,12 @@ class PackedLog:
         self.kind.need_propensities()
 
     def fingerprint(self) -> str:
-        """Return a digest of all that the log holds, by its checksums."""
+        """Return a digest of all that the log holds: by its checksums, and by what a view makes of the first shard."""
         import hashlib
 
-        about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
+        seen = None if self.view is None else self.read(self.shards[0]).fingerprint()
+        parts = (self.low, self.high, None if self.chosen_by is None else str(self.chosen_by), seen)
+        about = (*parts, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
         return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
