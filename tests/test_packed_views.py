@@ -53,3 +53,17 @@ def test_views_are_taken_one_after_the_other(tmp_path):
     wrong = {"first": loggers["first"], "second": a_policy(poem.MultiClass(3), 7)}
     with pytest.raises(InputError, match="Pass the policy that made these rows"):
         poem.balanced(found, wrong).to_log()
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.3, 0.6), (0.15, 0.149), (0.6, 1.1), (1.1, 0.6)])
+def test_a_fit_is_resumed_with_the_memory_that_it_had(tmp_path, first, second):
+    """How much is sampled and held out depends on the memory."""
+    log = packed(make_log("classes", "dense", contexts=2000, replay=1), tmp_path / "p", 4)
+    options = {"learners": "dr", "loss_bounds": (-1, 0), "checkpoint": tmp_path / "state"}
+    one, two = (log.replaced(memory=int(log.nbytes * 8 * share)) for share in (first, second))
+    whole = poem.fit(one, **options)
+    with pytest.raises(CheckpointError, match=rf"could take {one.memory} bytes .*memory={one.memory}\)") as error:
+        poem.fit(two, **options)
+    assert f"--memory {one.memory}" in str(error.value)
+    again = poem.fit(one, **options)
+    assert again.certificate.gain_at_least == whole.certificate.gain_at_least

@@ -10,7 +10,7 @@ from poem.data import BanditLog
 from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
-from poem.learning.shards import Metered, Shards
+from poem.learning.shards import Metered, Shards, Source
 from poem.packed import PackedLog, part_within, sample_units
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
@@ -20,22 +20,23 @@ HELD = 0.2  # share of the units that certify, if they fit
 
 def in_parts(
     log: PackedLog, choice: Selection, n_jobs: int | None, warm: bool
-) -> tuple[BanditLog, Selection, Shards | None]:
-    """Return what a fit competes on, how it is judged, and the shards that the chosen recipe is followed on.
+) -> tuple[BanditLog, Selection, Source, Shards | None]:
+    """Return what a fit competes on, how it is judged, where it comes from, and shards to follow the chosen recipe on.
 
     A log that fits into its memory is read as a whole. Else its units are split by their hashes: the answer is the same
     for any number of shards.
     """
     log.need_propensities()
+    source = Source(log.fingerprint(), log.memory)
     if log.nbytes <= log.memory * SHARE:
-        return log.to_log(), choice, None
+        return log.to_log(), choice, source, None
     share = _held_share(log, choice.validation)
     train = part_within(log, 0.0, 1.0 - share)
     sample = sample_units(train, MOST_UNITS, SHARE * log.memory).log
     adaptive = adapts(sample).changes
     held = None if share == 0.0 else part_within(log, 1.0 - share, 1.0).to_log()
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
-    return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint(), adaptive)
+    return sample, replace(choice, validation=held), source, Shards(train, backend, warm, len(log), adaptive)
 
 
 def _held_share(log: PackedLog, validation: Validation) -> float:
