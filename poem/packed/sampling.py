@@ -1,6 +1,6 @@
 """Some units of a packed log, in memory: the same ones in the same order, however the log is cut into shards."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,12 +33,16 @@ class Sample:
 def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sample:
     """Return the rows of a random sample of units, at most about so many of them and so much memory."""
     share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
-    part = part_within(packed, 0.0, share)
-    logs, keys = zip(*map(part.read_with_keys, part.shards), strict=True)
+    return replace(all_units(part_within(packed, 0.0, share)), whole=share >= 1.0)
+
+
+def all_units(packed: PackedLog) -> Sample:
+    """Return all rows of a log, which must fit into memory."""
+    logs, keys = zip(*map(packed.read_with_keys, packed.shards), strict=True)
     some = BanditLog.concat(logs), Keys.concat(keys)
     if packed.kind.group is not None:  # equal contexts are in several shards
         some = merged(with_seen_contexts(some[0]), some[1], catalogue=has_catalogue(packed.kind))
-    return Sample(*in_order(*some), share >= 1.0)
+    return Sample(*in_order(*some), True)
 
 
 def part_within(packed: PackedLog, first: float, last: float) -> PackedLog:
