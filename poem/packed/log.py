@@ -313,6 +313,8 @@ def open_log(
         raise PackedError(
             f"{folder} is no packed log: it has no {NAME}. Name a folder that `poem pack` has written to its end."
         ) from error
+    except PermissionError as error:
+        raise PackedError(f"{folder}: {NAME} cannot be read: {error.strerror or error}.") from error
     manifest = manifest_from(text, str(folder))
     for note in manifest.shards:
         check_present(folder, note)
