@@ -1,12 +1,16 @@
 """Contexts that go over several blocks: their features stand in the first row that saw them, and are kept for later."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 
-from poem.errors import WholeError
+from poem.data import BanditLog
+from poem.errors import PoemError, WholeError
 from poem.files import Table
+from poem.readers.blocks import moved
+from poem.readers.checked import log_of
 from poem.readers.raw import RawLog
 from poem.readers.values import whole_numbers
 
@@ -50,3 +54,18 @@ class HeldContexts:
                 "to be kept in memory). Sort its rows by context_id, or read it whole."
             )
         return found
+
+
+def log_after(before: Table | None, raw: RawLog, missing: bool) -> BanditLog:
+    """Return the log of a block; ``before`` are the rows that hold contexts of it and stand in earlier ones."""
+    import pyarrow as pa
+
+    if before is None or not before.num_rows:
+        return log_of(raw, missing=missing)
+    whole = replace(raw, table=pa.concat_tables([before, raw.table]))
+    try:
+        log = log_of(whole, missing=missing)
+    except PoemError as error:
+        (name, _), *_ = raw.origin.parts
+        raise moved(error, name, -before.num_rows, 0) from error
+    return log.take(np.arange(before.num_rows, whole.table.num_rows))

@@ -8,8 +8,6 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from poem.compute import Threads
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features, value_columns
@@ -18,11 +16,11 @@ from poem.files import Table, plain_table, room_for
 from poem.progress import Progress
 from poem.readers.block_types import SeenTypes
 from poem.readers.blocks import Block, Cutting, moved
-from poem.readers.checked import BY_DEFAULT, log_of, plain_labels
+from poem.readers.checked import BY_DEFAULT, plain_labels
 from poem.readers.columns import Columns, Roles
 from poem.readers.detect import common_format, files_of
 from poem.readers.facts import Facts, with_outputs
-from poem.readers.held_contexts import HeldContexts
+from poem.readers.held_contexts import HeldContexts, log_after
 from poem.readers.lines import is_by_line
 from poem.readers.log_kind import LogBlock, LogKind, Part
 from poem.readers.notes import KEY
@@ -277,26 +275,13 @@ class LogStream:
 
     def _log(self, kind: LogKind, position: int, turn: Turn) -> tuple[int, LogBlock | None]:
         """Read a block of the file at some position; None if it has no rows."""
-        import pyarrow as pa
-
         file = turn.block.file
         table = checked_table(turn.block.read(), file)
-        count, before = table.num_rows, turn.before
-        if not count:
+        if not table.num_rows:
             return 0, None
         raw = kind.raw(table, file, turn.number)
-        name = raw.roles.context_id
-        if before is None or not before.num_rows:
-            log = log_of(raw, missing=kind.missing)
-            return count, LogBlock(log, None if name is None else whole_numbers(raw, name), position)
-        whole = replace(raw, table=pa.concat_tables([before, raw.table]))
-        try:
-            log = log_of(whole, missing=kind.missing)
-        except PoemError as error:
-            raise moved(error, file.name, -before.num_rows, 0) from error
-        assert name is not None
-        rows = np.arange(before.num_rows, whole.table.num_rows)
-        return count, LogBlock(log.take(rows), whole_numbers(raw, name), position)
+        log, name = log_after(turn.before, raw, kind.missing), raw.roles.context_id
+        return len(log), LogBlock(log, None if name is None else whole_numbers(raw, name), position)
 
     # ---- blocks -----------------------------------------------------------------------------------
 
