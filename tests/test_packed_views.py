@@ -1,5 +1,7 @@
 """What is made of a packed log when it is read belongs to it: other propensities make another log."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from easy_logs import a_policy, easy, logged_by
@@ -8,6 +10,7 @@ from test_laws_risk import make_log
 
 import poem
 from poem.errors import CheckpointError, InputError
+from poem.policies import was_trained_on
 
 
 def unlogged(folder, n=1200):
@@ -67,3 +70,32 @@ def test_a_fit_is_resumed_with_the_memory_that_it_had(tmp_path, first, second):
     assert f"--memory {one.memory}" in str(error.value)
     again = poem.fit(one, **options)
     assert again.certificate.gain_at_least == whole.certificate.gain_at_least
+
+
+def test_a_policy_knows_the_units_that_it_was_trained_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X, chosen = rng.normal(size=(3000, 3)).round(3), rng.integers(0, 2, 3000)
+    reward = (rng.random(3000) < np.where(chosen == (X[:, 0] > 0), 0.8, 0.2)).astype(float)
+    memory = poem.BanditLog(X, chosen, reward=reward, propensity=np.full(3000, 0.5))
+    log, other = packed(memory, tmp_path / "p", 3), packed(memory.take(np.arange(2999)), tmp_path / "q", 3)
+    small = log.replaced(memory=4 * log.nbytes)
+    quick = {"learners": "direct", "loss_bounds": (0, 1)}
+    whole, sampled, part = (poem.fit(one, **quick).policy for one in (log, small, small.part(0.0, 0.5)))
+    for policy in (whole, sampled, part):
+        policy.save(tmp_path / "policy.poem")
+        for one in (policy, poem.load_policy(tmp_path / "policy.poem"), policy.with_floor(0.1)):
+            assert was_trained_on(one, log)
+            assert was_trained_on(one, small.part(0.0, 0.3))
+            assert not was_trained_on(one, other)
+            assert not was_trained_on(one, other.to_log())
+    # Where all rows were in memory, the same rows elsewhere are recognised as well.
+    assert was_trained_on(whole, memory)
+    assert was_trained_on(whole, log.part(0.9, 1.0))
+    assert not was_trained_on(sampled, small.part(0.8, 1.0))  # it certified
+    assert not was_trained_on(part, small.part(0.5, 1.0))
+    for odd in ("", "packed:", "packed:zz:0:1", log.mark() + "0" * 40):
+        assert not was_trained_on(replace(whole, record=replace(whole.record, log=odd)), log)
+    with pytest.raises(InputError, match="start was learnt from this very log"):
+        poem.fit(small, start=sampled, loss_bounds=(0, 1))
+    estimated = poem.estimate_propensities(log).log
+    assert was_trained_on(whole, estimated)

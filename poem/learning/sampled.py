@@ -28,7 +28,7 @@ def in_parts(
     for any number of shards.
     """
     log.need_propensities()
-    source = Source(log.fingerprint(), log.memory)
+    source = Source(log.fingerprint(), log.mark(), log.memory)
     if log.nbytes <= log.memory * SHARE:
         return log.to_log(), choice, source, None
     share = _held_share(log, choice.validation)

@@ -136,11 +136,19 @@ class Stages:
         """The log's own, for which it is read once, if at all."""
         return self.log.fingerprint() if self.wish.source is None else self.wish.source.fingerprint
 
+    def _learnt_from(self) -> str:
+        """Return what the record of a policy says of its log."""
+        source, shards = self.wish.source, self.wish.shards
+        if source is None:
+            return self.digest
+        return f"{self.log.fingerprint()} {source.mark}" if shards is None else shards.log.mark()
+
     def _check_start(self) -> None:
         start = self.wish.start
         if not (self.certifies and isinstance(start, Policy | FlooredPolicy)):
             return
-        if without_floor(start).record.log is not None and was_trained_on(start, self.digest):
+        known = self.digest if self.wish.source is None else self.wish.source.mark
+        if without_floor(start).record.log is not None and was_trained_on(start, known):
             raise InputError(
                 "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
                 "certify=False."
@@ -290,7 +298,7 @@ class Stages:
             propensities=self.propensities,
             doubtful_logger=logger is not None and made_log(logger, self.log) is False,
         )
-        return replace(result, policy=result.recorded(lambda: self.digest))
+        return replace(result, policy=result.recorded(self._learnt_from))
 
     def _add_by_log(self, line: Progress) -> None:
         """Let learners with trees compete where these help, and cautious ones where some outputs were never chosen."""

@@ -5,6 +5,7 @@ from poem.packed.keys import Keys, context_numbers, in_order
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
+from poem.packed.marks import share_units
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.rows import has_catalogue
@@ -34,6 +35,7 @@ __all__ = [
     "quantiles_of",
     "sample_units",
     "shards_for",
+    "share_units",
     "unit_folds",
     "value_hashes",
 ]

@@ -17,6 +17,7 @@ from poem.packed.hashing import HashArray
 from poem.packed.keys import Keys, in_order
 from poem.packed.kind import read_kind
 from poem.packed.manifest import NAME, SIZES, Manifest, ShardNote, manifest_from
+from poem.packed.marks import mark_of
 from poem.packed.rows import has_catalogue, log_of_rows, outputs_of, some_rows
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
@@ -270,6 +271,10 @@ class PackedLog:
     def need_propensities(self) -> None:
         """Raise if the log has none."""
         self.kind.need_propensities()
+
+    def mark(self) -> str:
+        """Return which units of which folder these are, whatever is made of them; a policy remembers it."""
+        return mark_of(self.manifest.digest, self.low, self.high)
 
     def fingerprint(self) -> str:
         """Return a digest of all that the log holds: by its checksums, and by what a view makes of the first shard."""

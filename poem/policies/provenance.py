@@ -3,7 +3,7 @@
 import numpy as np
 
 from poem.data import BanditLog
-from poem.packed import PackedLog
+from poem.packed import PackedLog, share_units
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 
@@ -18,11 +18,14 @@ def without_floor(policy: Policy | FlooredPolicy) -> Policy:
 def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | str) -> bool | None:
     """Tell whether a policy was trained on this very log; its estimates there are too good.
 
+    Of a packed log, units that the policy was trained on are recognised in any part of the folder, and with any
+    propensities; units that were held out from it are others.
+
     Parameters
     ----------
     policy : Policy, with or without a floor
     log : BanditLog, PackedLog or str
-        The log, or its fingerprint.
+        The log, or what a policy's record says of its log: the log's fingerprint, or the mark of a packed one.
 
     Returns
     -------
@@ -32,7 +35,8 @@ def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | 
     known = without_floor(policy).record.log
     if known is None:
         return None
-    return bool(known == (log if isinstance(log, str) else log.fingerprint()))
+    asked = log if isinstance(log, str) else log.mark() if isinstance(log, PackedLog) else log.fingerprint()
+    return any(one == two or share_units(one, two) for one in known.split() for two in asked.split())
 
 
 def made_log(policy: Policy | FlooredPolicy, log: BanditLog) -> bool | None:

@@ -249,6 +249,6 @@ def with_columns(policy: Policy, raw: RawLog, log: BanditLog | None = None) -> P
 
 
 def with_packed(policy: Policy, log: PackedLog) -> Policy:
-    """Return a policy that remembers the packed log that it comes from, and the columns which that was packed from."""
+    """Return a policy that remembers the columns that its log was packed from, so that the next log is read alike."""
     columns = policy.record.columns if log.manifest.columns is None else log.manifest.columns
-    return replace(policy, record=replace(policy.record, columns=columns, log=log.fingerprint()))
+    return replace(policy, record=replace(policy.record, columns=columns))

@@ -151,7 +151,8 @@ def describe(
     line = evaluation["new", headline]
     decimals = _decimals(evaluation, line)
     fingerprint, record = source.fingerprint(), without_floor(policy).record
-    seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
+    known = source.mark() if isinstance(source, PackedLog) else fingerprint
+    seen, other_seen = _seen(policy, known), other is not None and _seen(other, known) == "same"
     case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
     with OneBlasThread():
         changes = find_changes(policy, log, ratio, outcome.sign, other)
@@ -196,9 +197,9 @@ def _check(policy: Any, log: Any, other: Any) -> None:
         )
 
 
-def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
-    """Return whether the policy was trained on the log of a fingerprint."""
-    seen = was_trained_on(policy, fingerprint)
+def _seen(policy: AnyPolicy, log: str) -> Seen:
+    """Return whether the policy was trained on the log of a fingerprint or a mark."""
+    seen = was_trained_on(policy, log)
     return "unknown" if seen is None else "same" if seen else "different"
 
 
