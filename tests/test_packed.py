@@ -273,6 +273,13 @@ def test_a_folder_is_packed_once(folder, tmp_path):
         pack_log(log, tmp_path / "file")
 
 
+def test_a_folder_that_cannot_be_worked_in_is_said(tmp_path):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / ".packing").write_text("a file")
+    with pytest.raises(WriteError, match="cannot write to .*Nothing was packed"):
+        pack_log(make_log("classes", "csr"), tmp_path / "p")
+
+
 def test_two_packs_into_one_folder(tmp_path):
     with pack_folder(tmp_path / "p"), pytest.raises(BusyError, match="in use by process"):
         pack_log(make_log("classes", "csr"), tmp_path / "p")

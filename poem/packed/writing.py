@@ -227,8 +227,11 @@ def _made(folder: Path) -> Iterator[None]:
             raise InputError(
                 f"{str(folder)!r} is not empty: it holds {strange[0]!r}. Pack into a new or an empty folder."
             )
-        _clear(folder)
-        (folder / WORK).mkdir()
+        try:
+            _clear(folder)
+            (folder / WORK).mkdir()
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
         try:
             yield
         finally:
