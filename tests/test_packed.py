@@ -276,7 +276,7 @@ def test_a_folder_is_packed_once(folder, tmp_path):
 def test_a_folder_that_cannot_be_worked_in_is_said(tmp_path):
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / ".packing").write_text("a file")
-    with pytest.raises(WriteError, match="cannot write to .*Nothing was packed"):
+    with pytest.raises(WriteError, match=r"cannot write to .*Nothing was packed"):
         pack_log(make_log("classes", "csr"), tmp_path / "p")
 
 

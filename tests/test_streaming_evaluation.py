@@ -387,3 +387,16 @@ def test_a_log_without_propensities_is_refused(folder):
     missing = poem.BanditLog(log.X, log.y, loss=log.loss, propensity="missing", labels=log.labels)
     with pytest.raises(LogError, match="no propensities"):
         poem.evaluate(a_policy(poem.MultiClass(3)), packed(missing, folder / "missing", 2))
+
+
+@pytest.mark.parametrize("least", [-400.0, -290.0, -100.0, -20.0])
+@pytest.mark.parametrize("shards", [1, 3])
+def test_what_a_clip_holds_back_of_weights_of_any_size(folder, least, shards):
+    log = classes()
+    log_propensity = log.log_propensity.copy()
+    log_propensity[::50] = least
+    log = log.with_propensities(log_propensity, "logged")
+    found, policy = packed(log, folder / f"clip {least:g} {shards}", shards), a_policy(poem.MultiClass(3), 5)
+    for estimator in (poem.SNIPS(10.0), poem.IPS(10.0)):
+        one, two = (poem.estimate(policy, source, estimator) for source in (log, found))
+        np.testing.assert_allclose([two.value, two.bias_bound], [one.value, one.bias_bound], rtol=1e-9)

@@ -141,8 +141,10 @@ def pilot(
         again += [(name, each) for each in ready if needs_ratio(ready[each], found[name, "of", each])]
         candidates.append(one)
         sums |= found
-    references = tuple(Reference.of(one) for one in sums.values())
-    return Pilot(tuple(candidates), tuple(sums), references, tuple(again))
+    references = {key: Reference.of(one) for key, one in sums.items()}
+    for name, each in again:  # what is held back is not known yet: it is relative to the mean weight, which may be huge
+        references[name, "of", each] = replace(references[name, "of", each], held=0.0)
+    return Pilot(tuple(candidates), tuple(sums), tuple(references.values()), tuple(again))
 
 
 def with_ratios(
