@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.certificates import Certificate, Forecast, extremes, heavy_tail, known_logger
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
@@ -84,13 +84,21 @@ def certificate_of(
 ) -> Certificate:
     """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
     calibration = training.calibration
-    held = HeldOut(fresh, training, fresh.units(), True, stream=1)
+    held = HeldOut(fresh, training, _as_they_came(fresh.units()), True, stream=1)
     evidence = held.evidence(policy, foreseen.cap, training.threads)
     span = calibration.loss_high - calibration.loss_low
     found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
     losses = np.concatenate([training.log.loss, fresh.loss])
     more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
     return replace(found, objections=found.objections + sum(more, ()))
+
+
+def _as_they_came(units: IntArray) -> IntArray:
+    """Number units in the order of their first rows."""
+    _, first, number = np.unique(units, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
 
 
 def _shuffled(plan: Plan) -> tuple[str, ...]:
