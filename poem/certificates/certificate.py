@@ -75,7 +75,7 @@ class Certificate:
     gain_at_least : float
         A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
         confidence of 95%), for any number of rows and any distribution of losses and weights. It is also never above
-        the approximate bound of Student's t.
+        the lower end of Student's interval.
     gain : float
         The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
     interval : (float, float)
@@ -170,15 +170,15 @@ class Evidence:
     ) -> Certificate:
         """Bet on the terms, unit after unit.
 
-        If units differ, a bettor who looks back may win by some of them alone. So the bound is never above that of
-        Student's t, which is one on their average.
+        If units differ, a bettor who looks back may win by some of them alone. So the bound is never above the lower
+        end of Student's interval, which is one of their average.
         """
         alpha, floor = 1.0 - confidence, floor_of(self.cap)
         sizes = np.bincount(self.units).astype(np.float64)
         sums = _sums(self.units, self.terms)
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
-        bound = min(bound, value - float(special.stdtrit(max(len(sizes) - 1.0, 1.0), confidence)) * stderr)
+        bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
         low, high = self._interval(sums, sizes, value, stderr)
         low = max(low, bound)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
@@ -198,7 +198,7 @@ class Evidence:
 
     def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
         """Return Student's t interval; if it depends on few units, widened to the betting interval."""
-        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
+        reach = _quantile(len(sizes), 0.95) * stderr
         low, high = value - reach, value + reach
         if _effective((sums - value * sizes) ** 2) >= FEW:
             return low, high
@@ -219,6 +219,11 @@ class Evidence:
             f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
             f"{1.0 - WRONG:.1%}, and no policy has one above 1",
         )
+
+
+def _quantile(units: int, confidence: float) -> float:
+    """Return how many standard errors Student's interval reaches to either side."""
+    return float(special.stdtrit(max(units - 1.0, 1.0), 0.5 * (1.0 + confidence)))
 
 
 def _effective(values: FloatArray) -> float:
