@@ -62,7 +62,7 @@ def pack(folder: Path, rows: int, shards: int) -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(FEATURES, CLASSES))
     with pack_folder(folder):
-        writer = PackWriter(folder, shards, Pool(), apart=True)
+        writer = PackWriter(folder, shards, Pool())
         for first in range(0, rows, 10_000):
             size = min(10_000, rows - first)
             X = rng.normal(size=(size, FEATURES)) * np.logspace(0.0, -2.0, FEATURES)  # so that it takes many steps

@@ -23,7 +23,7 @@ def plain_log(rows=400, seed=0):
 def packed_log(folder, rows=400, shards=12):
     """Pack a log into a folder and return it."""
     with pack_folder(folder):
-        writer = PackWriter(folder, shards, Pool(), apart=True)
+        writer = PackWriter(folder, shards, Pool())
         writer.add(plain_log(rows))
         writer.finish(Progress("packed", shards, False))
     return open_log(folder)

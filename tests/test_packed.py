@@ -20,7 +20,8 @@ import poem
 from poem.backends import Threads
 from poem.compute import Threads as Pool
 from poem.errors import BusyError, InputError, PackedError, WriteError
-from poem.packed import PackWriter, open_log, pack_folder, pack_log, quantiles_of, unit_hashes
+from poem.packed import Keys, PackWriter, open_log, pack_folder, pack_log, quantiles_of
+from poem.packed.hashing import context_hashes
 
 SHARDS = (1, 2, 7)
 
@@ -136,7 +137,7 @@ def test_a_part_is_a_fair_sample(tmp_path):
         found.part(0.5, 0.5)
 
 
-def test_the_same_context_is_one_unit_however_it_is_stored():
+def test_the_same_context_has_one_hash_however_it_is_stored():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (50, 6)) * 1.5
     X[3, 2] = -0.0
@@ -149,8 +150,8 @@ def test_the_same_context_is_one_unit_however_it_is_stored():
     X[0, stored.indices[0]] = 0.0
     sparse = poem.BanditLog(stored, dense.y, **args)
     dense = poem.BanditLog(X, dense.y, **args)
-    hashes = unit_hashes(dense, apart=False)
-    np.testing.assert_array_equal(hashes, unit_hashes(sparse, apart=False))
+    hashes = context_hashes(dense)
+    np.testing.assert_array_equal(hashes, context_hashes(sparse))
     assert len(np.unique(hashes)) == len(np.unique(X + 0.0, axis=0))
 
 
@@ -158,7 +159,7 @@ def test_groups_are_told_apart_whatever_they_are():
     log = make_log("classes", "dense")
     kinds = (np.arange(120) % 7, (np.arange(120) % 7) / 2, np.array([f"ü{i % 7}" for i in range(120)]))
     for group in kinds:
-        hashes = unit_hashes(log.with_groups(group), apart=True)
+        hashes = Keys.of_log(log.with_groups(group), 0, None, 0).unit
         assert len(np.unique(hashes)) == 7
         assert len({(a, b) for a, b in zip(group.tolist(), hashes.tolist(), strict=True)}) == 7
 
@@ -224,11 +225,12 @@ def test_what_describes_the_shards_is_checked_too(folder, name):
         open_log(folder)
 
 
-def test_a_newer_version_is_refused(folder):
+def test_another_version_is_refused(folder):
     content = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(content | {"version": 99}))
-    with pytest.raises(PackedError, match="version 99 of the format; this poem reads up to 1"):
-        open_log(folder)
+    for version in (1, 99, None, float("inf")):
+        (folder / "manifest.json").write_text(json.dumps(content | {"version": version}))
+        with pytest.raises(PackedError, match=f"version {version} of the format; this poem reads version 2"):
+            open_log(folder)
 
 
 def test_what_is_no_packed_log_is_refused(tmp_path):
@@ -281,7 +283,7 @@ def test_an_interrupted_pack_leaves_nothing_and_the_next_one_starts_anew(tmp_pat
 
     def interrupted():
         with pack_folder(tmp_path / "p"):
-            writer = PackWriter(tmp_path / "p", 3, Pool(), apart=True)
+            writer = PackWriter(tmp_path / "p", 3, Pool())
             writer.add(log)
             writer._append()
             raise KeyboardInterrupt

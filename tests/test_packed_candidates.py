@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 from offered_logs import CATALOGUE, offered_rows, only_ids
+from packing import packed
+from test_laws_risk import FORMS as LAYOUTS
+from test_laws_risk import KINDS, make_log
 from test_packed import rows_of
 from test_streaming_candidates import FORMS
 
 import poem
-from poem.packed import open_log, pack_log
+from poem.packed import open_log, pack_log, sample_units
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -47,3 +50,27 @@ def test_logs_that_were_joined(tmp_path):
         parts.append(poem.read_log(path, actions=catalogue, features=recipe, labels=CATALOGUE["id"].to_pylist()))
     whole = poem.BanditLog.concat(parts)
     assert rows_of(pack_log(whole, tmp_path / "packed").to_log()) == rows_of(whole)
+
+
+@pytest.mark.parametrize("form", LAYOUTS)
+@pytest.mark.parametrize("kind", [*KINDS, "many candidates"])
+def test_what_a_log_takes_is_known_before_it_is_read(tmp_path, kind, form):
+    """Candidates may take more than all else; a log that does not fit into its memory is not read as a whole."""
+    if kind == "many candidates":
+        rng = np.random.default_rng(0)
+        log = poem.BanditLog(
+            rng.normal(size=(300, 2)),
+            rng.integers(0, 40, 300),
+            reward=rng.random(300),
+            propensity=np.full(300, 1 / 40),
+            available=np.full(300, 40),
+            actions=rng.normal(size=(300 * 40, 30)),
+        )
+    else:
+        log = make_log(kind, form)
+    found = packed(log, tmp_path / "p", 3)
+    assert 0.8 < found.nbytes / found.to_log().nbytes < 1.4
+    half = found.part(0.0, 0.5)
+    assert 0.7 < half.nbytes / half.to_log().nbytes < 1.5
+    some = sample_units(found, 1_000_000, found.nbytes / 10).log
+    assert some.nbytes < found.nbytes / 4

@@ -1,6 +1,6 @@
 """Certificates of a policy's gain: bets on paired terms, and reasons to refuse one."""
 
-from poem.certificates.adaptive import Adaptation, adapts, unexplained
+from poem.certificates.adaptive import Adaptation, adapts, earliest_rows, unexplained
 from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
 from poem.certificates.choices import Choices, choices_of
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
@@ -21,6 +21,7 @@ __all__ = [
     "can_control",
     "can_have_steps",
     "choices_of",
+    "earliest_rows",
     "extremes",
     "finite",
     "forecast",

@@ -66,13 +66,18 @@ def adapts(log: BanditLog) -> Adaptation:
     nothing = Adaptation(False, False, 1.0, timed)
     if len(log) < LEAST_ROWS or log.propensities != "logged" or not log.structure.one_each:
         return nothing
-    order = np.argsort(log.time, kind="stable") if timed and log.time is not None else np.arange(len(log))
-    rows = _Rows.of(log.take(order[: MOST_ROWS if log.available is None else MOST_LISTS]))
+    rows = _Rows.of(log.take(earliest_rows(log)))
     if rows is None:
         return nothing
     p_value = _follows(rows)
     follows = p_value < FOLLOWS
     return Adaptation(follows or _changes(rows) < CHANGES, follows, p_value, timed)
+
+
+def earliest_rows(log: BanditLog) -> IntArray:
+    """Return the rows that are tested, in the order of time."""
+    order = np.arange(len(log)) if log.time is None else np.argsort(log.time, kind="stable")
+    return np.asarray(order[: MOST_ROWS if log.available is None else MOST_LISTS])
 
 
 @dataclass(frozen=True)

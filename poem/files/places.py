@@ -52,6 +52,14 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def changed(self, name: str) -> int | None:
+        """Return when a file on this machine was last changed, in ns; None elsewhere, or if it is not there."""
+        path = self.path(name)
+        try:
+            return None if path is None else path.stat().st_mtime_ns
+        except OSError:
+            return None
+
 
 def _system_of(place: str) -> tuple[Any, str]:
     try:

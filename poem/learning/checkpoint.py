@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,21 +36,29 @@ def held_checkpoint(folder: str | Path | None) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """How much memory a packed log may take, which decides what is sampled; ``besides`` is a digest of all else."""
+
+    memory: int
+    besides: str
+
+
 class Checkpoint:
     """A folder that is held and belongs to one log and one set of settings; None keeps nothing."""
 
-    def __init__(self, folder: str | Path | None, fingerprint: str) -> None:
+    def __init__(self, folder: str | Path | None, fingerprint: str, allowed: Allowed | None = None) -> None:
         self.folder, self.first, self._fingerprint = None if folder is None else Path(folder), 0, fingerprint
         if self.folder is None:
             return
         owner = self.folder / "fit.json"
         if not owner.exists():
-            write_whole(owner, json.dumps({"fingerprint": fingerprint}).encode())
-        elif _owner(owner) != fingerprint:
-            raise CheckpointError(
-                f"the checkpoint folder {str(folder)!r} belongs to another log or to other settings. "
-                "Pass an empty folder, or delete this one to start anew."
-            )
+            more = {} if allowed is None else asdict(allowed)
+            write_whole(owner, json.dumps({"fingerprint": fingerprint, **more}).encode())
+            return
+        found = _owner(owner)
+        if found.get("fingerprint") != fingerprint:
+            raise CheckpointError(_whose(str(folder), found, allowed))
 
     def beginning_at(self, position: int) -> "Checkpoint":
         """Return the same folder for more candidates, which are numbered from ``position`` on."""
@@ -89,11 +98,26 @@ class Checkpoint:
         return None if self.folder is None else self.folder / f"candidate-{self.first + position}.poem"
 
 
-def _owner(path: Path) -> Any:
+def _owner(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_text())["fingerprint"]
-    except (ValueError, KeyError, TypeError):
-        return None
+        return dict(json.loads(path.read_text()))
+    except (ValueError, TypeError):
+        return {}
+
+
+def _whose(folder: str, found: dict[str, Any], allowed: Allowed | None) -> str:
+    """Say why a folder is another fit's."""
+    memory = found.get("memory")
+    if allowed is None or found.get("besides") != allowed.besides or memory == allowed.memory:
+        return (
+            f"the checkpoint folder {folder!r} belongs to another log or to other settings. Pass an empty folder, or "
+            "delete this one to start anew."
+        )
+    return (
+        f"the fit in the checkpoint folder {folder!r} could take {memory} bytes of memory, and this one can take "
+        f"{allowed.memory}, so that its sample of the log differs. Open the log with the same memory "
+        f"(open_log(…, memory={memory}), --memory {memory}), or pass an empty folder to start anew."
+    )
 
 
 def fingerprint(log: str, settings: dict[str, Any], starts: Sequence[FloatArray | None]) -> str:

@@ -101,10 +101,10 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it. One fit uses it at a time; another
         one raises a BusyError.
     """
-    choice, shards = checked_selection(selection), None
+    choice, source, shards = checked_selection(selection), None, None
     if isinstance(log, PackedLog):
         own = not all(given is None for given in (estimator, lam, l2, optimizer))
-        log, choice, shards = in_parts(log, choice, n_jobs, warm=not own)
+        log, choice, source, shards = in_parts(log, choice, n_jobs, warm=not own)
     wish = Wish(
         log=log,
         learners=learners,
@@ -121,6 +121,7 @@ def fit(
         n_jobs=n_jobs,
         seed=seed,
         checkpoint=checkpoint,
+        source=source,
         shards=shards,
     )
     stages = Stages(wish)

@@ -1,17 +1,18 @@
 """A packed log as a fit sees it: a sample that candidates compete on, shards to learn from, and rows that certify."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from poem.backends import Threads
-from poem.certificates import adapts
-from poem.data import BanditLog
+from poem.certificates import adapts, earliest_rows
+from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
-from poem.learning.shards import Metered, Shards
-from poem.packed import PackedLog, part_within, sample_units
+from poem.learning.shards import Metered, Shards, Source
+from poem.packed import Keys, PackedLog, Sample, all_units, in_order, part_within, sample_units
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
 MOST_UNITS = 1_000_000  # of a sample: candidates are told apart by fewer
@@ -20,23 +21,32 @@ HELD = 0.2  # share of the units that certify, if they fit
 
 def in_parts(
     log: PackedLog, choice: Selection, n_jobs: int | None, warm: bool
-) -> tuple[BanditLog, Selection, Shards | None]:
-    """Return what a fit competes on, how it is judged, and the shards that the chosen recipe is followed on.
+) -> tuple[BanditLog, Selection, Source, Shards | None]:
+    """Return what a fit competes on, how it is judged, where it comes from, and shards to follow the chosen recipe on.
 
     A log that fits into its memory is read as a whole. Else its units are split by their hashes: the answer is the same
     for any number of shards.
     """
     log.need_propensities()
+    source = Source(log.fingerprint(), log.memory)
     if log.nbytes <= log.memory * SHARE:
-        return log.to_log(), choice, None
+        return log.to_log(), choice, source, None
     share = _held_share(log, choice.validation)
     train = part_within(log, 0.0, 1.0 - share)
-    sample = sample_units(train.timed(), MOST_UNITS, SHARE * log.memory).log
-    adaptive = adapts(sample).changes
-    sample = sample if log.kind.time is not None else sample.replaced(time=None)
-    held = None if share == 0.0 else part_within(log, 1.0 - share, 1.0).to_log()
+    sample = sample_units(train, MOST_UNITS, SHARE * log.memory)
+    held = None if share == 0.0 else all_units(part_within(log, 1.0 - share, 1.0))
+    adaptive = adapts(_earliest([sample] if held is None else [sample, held])).changes
     backend = Metered(log.backend or Threads(1 if n_jobs is None else n_jobs))
-    return sample, replace(choice, validation=held), Shards(train, backend, warm, len(log), log.fingerprint(), adaptive)
+    shards = Shards(train, backend, warm, len(log), adaptive)
+    return sample.log, replace(choice, validation=None if held is None else held.log), source, shards
+
+
+def _earliest(samples: Sequence[Sample]) -> BanditLog:
+    """Return the rows of all samples that show whether a logger learns, as they were packed."""
+    rows = [earliest_rows(one.log) for one in samples]
+    logs = [with_seen_contexts(one.log.take(some)) for one, some in zip(samples, rows, strict=True)]
+    keys = [one.keys.take(some) for one, some in zip(samples, rows, strict=True)]
+    return in_order(BanditLog.concat(logs), Keys.concat(keys))[0]
 
 
 def _held_share(log: PackedLog, validation: Validation) -> float:

@@ -24,18 +24,25 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
+class Source:
+    """The packed log that a fit reads: its fingerprint, and how much memory it may take."""
+
+    fingerprint: str
+    memory: int
+
+
+@dataclass(frozen=True)
 class Shards:
     """What a recipe is followed on, and where.
 
-    With ``warm``, optimizers begin where the recipe ends on the sample, else at its own start. ``n_rows`` and
-    ``digest`` are of the whole log, with what is held out. ``adaptive`` says that propensities change with time.
+    With ``warm``, optimizers begin where the recipe ends on the sample, else at its own start. ``n_rows`` are those of
+    the whole log, with what is held out. ``adaptive`` says that propensities change with time.
     """
 
     log: PackedLog
     backend: "Metered"
     warm: bool
     n_rows: int
-    digest: str
     adaptive: bool = False
 
     def objective(

@@ -25,7 +25,7 @@ from poem.learning.arguments import (
     splits_of,
     weights_of,
 )
-from poem.learning.checkpoint import Checkpoint, fingerprint
+from poem.learning.checkpoint import Allowed, Checkpoint, fingerprint
 from poem.learning.contest import Contest
 from poem.learning.ending import AnyPolicy, End
 from poem.learning.held_out import Jury
@@ -40,7 +40,7 @@ from poem.learning.selection import (
     ordered_by_likely,
     ordered_for_certificate,
 )
-from poem.learning.shards import Shards
+from poem.learning.shards import Shards, Source
 from poem.learning.training import Training
 from poem.optimizers import Optimizer
 from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
@@ -66,6 +66,7 @@ class Wish:
     n_jobs: int | None
     seed: int
     checkpoint: str | Path | None
+    source: Source | None = None  # the packed log that it comes from
     shards: Shards | None = None  # what the log is a sample of
 
 
@@ -133,7 +134,7 @@ class Stages:
     @cached_property
     def digest(self) -> str:
         """The log's own, for which it is read once, if at all."""
-        return self.log.fingerprint() if self.wish.shards is None else self.wish.shards.digest
+        return self.log.fingerprint() if self.wish.source is None else self.wish.source.fingerprint
 
     def _check_start(self) -> None:
         start = self.wish.start
@@ -194,14 +195,19 @@ class Stages:
         if not self.wish.checkpoint:
             return Checkpoint(self.wish.checkpoint, "")
         choice = (self.rule, self.choice.confidence, self.choice.guard, self.wish.certify)
-        everything = {
+        settings = {
             **self.record.to_data(),
-            "validation": repr(self.choice.validation),
             "recipes": [repr(recipe) for recipe in self.recipes],
             "choice": repr(choice),  # what is learnt afterwards depends on it
         }
-        whole = Checkpoint(self.wish.checkpoint, fingerprint(self.digest, everything, (self.begin, self._logging)))
-        return whole.beginning_at(self.done)
+        source, held = self.wish.source, self.choice.validation
+        rows = {"validation": held.fingerprint() if isinstance(held, BanditLog) else repr(held)}
+        rows |= {} if source is None else {"sample": self.log.fingerprint()}
+        every, besides = (
+            fingerprint(self.digest, what, (self.begin, self._logging)) for what in (settings | rows, settings)
+        )
+        allowed = None if source is None else Allowed(source.memory, besides)
+        return Checkpoint(self.wish.checkpoint, every, allowed).beginning_at(self.done)
 
     @cached_property
     def whole(self) -> Training:

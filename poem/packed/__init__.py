@@ -1,25 +1,30 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
-from poem.packed.hashing import HashArray, context_folds, rows_apart, unit_hashes, value_hashes
+from poem.packed.hashing import HashArray, context_folds, value_hashes
+from poem.packed.keys import Keys, context_numbers, in_order
 from poem.packed.log import PackedLog, is_packed, open_log
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.rows import has_catalogue
-from poem.packed.sampling import Sample, full_folds, part_within, sample_units, unit_folds
+from poem.packed.sampling import Sample, all_units, full_folds, part_within, sample_units, unit_folds
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
     "HashArray",
+    "Keys",
     "PackWriter",
     "PackedLog",
     "Sample",
     "ShardNote",
+    "all_units",
     "context_folds",
+    "context_numbers",
     "extremes_of",
     "full_folds",
     "has_catalogue",
+    "in_order",
     "is_packed",
     "logger_counts",
     "open_log",
@@ -27,10 +32,8 @@ __all__ = [
     "pack_log",
     "part_within",
     "quantiles_of",
-    "rows_apart",
     "sample_units",
     "shards_for",
     "unit_folds",
-    "unit_hashes",
     "value_hashes",
 ]

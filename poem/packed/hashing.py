@@ -1,4 +1,4 @@
-"""Numbers of 64 bits for units and contexts: the same in any file, shard or process.
+"""Numbers of 64 bits for units and contexts: the same in any shard or process.
 
 Which shard, fold or sample a unit belongs to depends on its number alone.
 """
@@ -15,28 +15,13 @@ from poem.data import BanditLog
 HashArray = NDArray[np.uint64]
 
 
-def rows_apart(log: BanditLog) -> bool:
-    """Tell whether each row is a unit of its own: there are no groups, and no context is seen twice.
-
-    Rows of a plain file are, even if some of their contexts are equal.
-    """
-    return log.group is None and int(np.bincount(log.context).max()) == 1
-
-
-def unit_hashes(log: BanditLog, apart: bool, first: int = 0) -> HashArray:
-    """Return the number of each row's independent unit: of its group, of its context, or of the row itself.
-
-    Rows that are ``apart`` are units of their own, by their places in the log, from ``first`` on.
-    """
-    if log.group is not None:
-        return value_hashes(log.group)
-    if apart:
-        return _mixed(np.arange(first, first + len(log), dtype=np.uint64))
-    return context_hashes(log)[log.context]
+def number_hashes(number: IntArray, file: AnyArray) -> HashArray:
+    """Return the hash of each context's number, and of the file that counted it."""
+    return _mixed(value_hashes(number) + file.astype(np.uint64))
 
 
 def context_hashes(log: BanditLog) -> HashArray:
-    """Return the number of each context: of its features that are not 0, and of what was available there."""
+    """Return the hash of what each context holds: its features that are not 0, and what was available there."""
     found = _row_hashes(log.X)
     offers = log.available
     if offers is None:

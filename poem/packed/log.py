@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,14 +14,27 @@ from poem.data.features import Features
 from poem.errors import InputError, PackedError
 from poem.files import Folder, Table, room, size_of
 from poem.packed.hashing import HashArray
-from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
-from poem.packed.rows import in_order, log_of_rows, outputs_of, timed
+from poem.packed.keys import Keys, in_order
+from poem.packed.kind import read_kind
+from poem.packed.manifest import NAME, SIZES, Manifest, ShardNote, manifest_from
+from poem.packed.rows import has_catalogue, log_of_rows, outputs_of, some_rows
 from poem.packed.shard_file import check_present, read_shard
 from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
 
 View = Callable[[BanditLog, HashArray], BanditLog]
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two views, one after the other."""
+
+    first: View
+    second: View
+
+    def __call__(self, log: BanditLog, unit: HashArray) -> BanditLog:
+        return self.second(self.first(log, unit), unit)
 
 
 class PackedLog:
@@ -43,6 +57,8 @@ class PackedLog:
         Where work on its shards is run; None is threads of this process.
     view : callable or None
         What is made of each shard and the hashes of its units when it is read, such as other propensities.
+    chosen_by : str, number or None
+        Only rows that this logger chose belong to this part; None is all rows.
     """
 
     def __init__(
@@ -56,24 +72,32 @@ class PackedLog:
         memory: int | None = None,
         backend: Backend | None = None,
         view: View | None = None,
+        chosen_by: Any = None,
     ) -> None:
-        self.folder, self.manifest, self.kind, self.low, self.high = folder, manifest, kind, low, high
+        self.folder, self.manifest, self.stored, self.low, self.high = folder, manifest, kind, low, high
         self.memory = room().limit if memory is None else memory
-        self.backend, self.view = backend, view
+        self.backend, self.view, self.chosen_by = backend, view, chosen_by
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.low, self.high, self.view)
+        return _reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view, self.chosen_by)
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
-        names = ("folder", "manifest", "kind", "low", "high", "memory", "backend", "view")
-        return PackedLog(**({name: getattr(self, name) for name in names} | changes))
+        names = ("folder", "manifest", "low", "high", "memory", "backend", "view", "chosen_by")
+        return PackedLog(kind=self.stored, **({name: getattr(self, name) for name in names} | changes))
 
     def seen_as(self, view: View) -> "PackedLog":
         """Return the log of which each shard is read as a view makes it; a view must be the same in any process."""
-        return self.replaced(view=view, kind=view(self.kind, np.zeros(1, dtype=np.uint64)))
+        found = self.replaced(view=view if self.view is None else _Both(self.view, view))
+        _ = found.kind  # what the view refuses is refused now
+        return found
 
     # ---- what it is -----------------------------------------------------------------------
+
+    @cached_property
+    def kind(self) -> BanditLog:
+        """One row, which says what kind of log it is."""
+        return self.stored if self.view is None else self.view(self.stored, np.zeros(1, dtype=np.uint64))
 
     @property
     def labels(self) -> Labels:
@@ -117,7 +141,7 @@ class PackedLog:
         return tuple(one for one in near if self._is_whole(one) or len(self._hashes(one)))
 
     def _is_whole(self, note: ShardNote) -> bool:
-        return note.low >= self.low and note.high <= self.high
+        return self.chosen_by is None and note.low >= self.low and note.high <= self.high
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
@@ -134,12 +158,11 @@ class PackedLog:
     def _hashes(self, note: ShardNote) -> Any:
         return self.column(note, "unit")
 
-    _telling: tuple[str, ...] = ("unit",)  # columns that tell whether a row belongs to this part
-
     def _mask(self, table: Table) -> Any:
         """Tell which rows of a shard belong to this part."""
         hashes = table.column("unit").to_numpy()
-        return (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
+        inside = (hashes >= np.uint64(self.low)) & (hashes <= np.uint64(self.high - 1))
+        return inside if self.chosen_by is None else inside & (table.column("logger").to_numpy() == self.chosen_by)
 
     def __len__(self) -> int:
         return self._counts[0]
@@ -152,13 +175,12 @@ class PackedLog:
     @property
     def nbytes(self) -> int:
         """About how much memory its rows would take."""
-        notes = self.manifest.shards
-        rows, contexts, nonzeros = (
-            sum(getattr(one, name) for one in notes) for name in ("rows", "contexts", "nonzeros")
-        )
-        each = 12 if hasattr(self.kind.X, "nnz") else 8
-        total = rows * (24 + max(self.kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros
-        return int(total * len(self) // rows)
+        notes, kind = self.manifest.shards, self.kind
+        rows, contexts, nonzeros, offers, own = (sum(getattr(one, name) for one in notes) for name in SIZES)
+        each = 12 if hasattr(kind.X, "nnz") else 8
+        total = rows * (24 + max(kind.y.nbytes, 8)) + 8 * contexts + each * nonzeros + 16 * offers + 12 * own
+        shared = 0 if own or kind.available is None else kind.available.nbytes
+        return int(total * len(self) // rows) + shared
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
@@ -200,18 +222,23 @@ class PackedLog:
 
     def read_with_units(self, note: ShardNote) -> tuple[BanditLog, HashArray]:
         """Return the same rows, and the hash of each one's unit."""
+        log, keys = self.read_with_keys(note)
+        return log, keys.unit
+
+    def read_with_keys(self, note: ShardNote) -> tuple[BanditLog, Keys]:
+        """Return the same rows, and what they are known by."""
         table = read_shard(self.folder, note)
         try:
-            log = log_of_rows(table, self.kind)
+            log = log_of_rows(table, self.stored)
         except (KeyError, ValueError, TypeError, IndexError) as error:
             raise PackedError(
                 f"{self.folder}: the shard {note.name} cannot be read ({error!r:.120}). Pack the log again."
             ) from error
-        unit = table.column("unit").to_numpy()
+        keys = Keys.of_table(table)
         if not self._is_whole(note):
             inside = self._mask(table)
-            log, unit = log.take(inside), unit[inside]
-        return (log if self.view is None else self.view(log, unit)), unit
+            log, keys = some_rows(log, inside, has_catalogue(self.kind)), keys.take(inside)
+        return (log if self.view is None else self.view(log, keys.unit)), keys
 
     def column(self, note: ShardNote, name: str) -> Any:
         """Return one column of the rows of a shard that belong to this part: nothing else is read."""
@@ -223,59 +250,35 @@ class PackedLog:
     def _table(self, note: ShardNote, name: str) -> Table:
         if self._is_whole(note):
             return read_shard(self.folder, note, [name])
-        table = read_shard(self.folder, note, list(dict.fromkeys([*self._telling, name])))
+        telling = ["unit"] if self.chosen_by is None else ["unit", "logger"]
+        table = read_shard(self.folder, note, list(dict.fromkeys([*telling, name])))
         return table.take(np.flatnonzero(self._mask(table)))
 
     def of_logger(self, name: Any) -> "PackedLog":
         """Return the rows that one of several loggers chose."""
-        return _OfLogger(self, name)
+        return self.replaced(chosen_by=name)
 
     def logs(self) -> Iterator[BanditLog]:
         """Yield the rows shard by shard."""
         return map(self.read, self.shards)
 
-    def timed(self) -> "PackedLog":
-        """Return the same log with times: where it has none, the places of rows in what was packed."""
-        return self.replaced(kind=timed(self.kind))
-
     def to_log(self) -> BanditLog:
-        """Return all rows in memory, in the order in which they were packed, or in that of their times."""
-        found = in_order(BanditLog.concat(list(self.timed().logs())))
-        return found if self.kind.time is not None else found.replaced(time=None)
+        """Return all rows in memory, in the order in which they were packed."""
+        logs, keys = zip(*map(self.read_with_keys, self.shards), strict=True)
+        return in_order(BanditLog.concat(logs), Keys.concat(keys))[0]
 
     def need_propensities(self) -> None:
         """Raise if the log has none."""
         self.kind.need_propensities()
 
     def fingerprint(self) -> str:
-        """Return a digest of all that the log holds, by its checksums."""
+        """Return a digest of all that the log holds: by its checksums, and by what a view makes of the first shard."""
         import hashlib
 
-        about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
+        seen = None if self.view is None else self.read(self.shards[0]).fingerprint()
+        parts = (self.low, self.high, None if self.chosen_by is None else str(self.chosen_by), seen)
+        about = (*parts, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
         return hashlib.sha256(repr(about).encode()).hexdigest()
-
-
-class _OfLogger(PackedLog):
-    """The rows of one logger."""
-
-    _telling = ("unit", "logger")
-
-    def __init__(self, log: PackedLog, name: Any) -> None:
-        how: dict[str, Any] = {"memory": log.memory, "backend": log.backend, "view": log.view}
-        super().__init__(log.folder, log.manifest, log.kind, log.low, log.high, **how)
-        self._log, self._name = log, name
-
-    def __reduce__(self) -> Any:
-        return _OfLogger, (self._log, self._name)
-
-    def _is_whole(self, note: ShardNote) -> bool:
-        return False
-
-    def _mask(self, table: Table) -> Any:
-        return super()._mask(table) & (table.column("logger").to_numpy() == self._name)
-
-    def part(self, first: float, last: float) -> PackedLog:
-        return _OfLogger(self._log.part(first, last), self._name)
 
 
 def is_packed(place: str | os.PathLike[str]) -> bool:
@@ -313,33 +316,20 @@ def open_log(
     manifest = manifest_from(text, str(folder))
     for note in manifest.shards:
         check_present(folder, note)
-    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256), memory=size, backend=backend)
-
-
-def _kind(folder: Folder, sha256: str) -> BanditLog:
-    """Return the one row that says what kind of log it is."""
-    import hashlib
-    import io
-
-    import pyarrow.parquet as pq
-
-    from poem.readers import read_log
-
-    try:
-        content = folder.read(KIND)
-    except FileNotFoundError as error:
-        raise PackedError(f"{folder}: {KIND} is missing. Restore it, or pack the log again.") from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise PackedError(f"{folder}: {KIND} was changed after it was packed. Restore it, or pack the log again.")
-    return read_log(pq.read_table(io.BytesIO(content)))
+    return PackedLog(folder, manifest, read_kind(folder, manifest.kind_sha256), memory=size, backend=backend)
 
 
 @lru_cache(maxsize=8)
-def _opened(place: str) -> PackedLog:
-    return open_log(place)
+def _opened(place: str, digest: str) -> PackedLog:
+    """Open a log once per process, however many tasks ask for it; refuse another one that was packed in its place."""
+    found = open_log(place)
+    if found.manifest.digest != digest:
+        raise PackedError(
+            f"{place} was packed anew after the log was opened, or workers see another folder there. Open it again."
+        )
+    return found
 
 
-def _reopened(place: str, low: int, high: int, view: View | None) -> PackedLog:
-    """Open a log once per process, however many tasks ask for it."""
-    part = _opened(place).replaced(low=low, high=high)
+def _reopened(place: str, digest: str, low: int, high: int, view: View | None, chosen_by: Any) -> PackedLog:
+    part = _opened(place, digest).replaced(low=low, high=high, chosen_by=chosen_by)
     return part if view is None else part.seen_as(view)

@@ -13,12 +13,12 @@ from poem.compute import Threads, count_threads
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, WholeError
-from poem.packed.hashing import rows_apart
+from poem.packed.keys import context_numbers
 from poem.packed.log import PackedLog, open_log
 from poem.packed.rows import has_catalogue
 from poem.packed.writing import PackWriter, pack_folder, shards_for, start_anew
 from poem.progress import Progress
-from poem.readers import Columns, LogStream, RawLog, log_of, read_raw
+from poem.readers import Columns, LogBlock, LogStream, RawLog, log_of, read_raw
 from poem.structures import Wanted
 
 BLOCK = 250_000  # rows of a log in memory that are packed at a time
@@ -70,7 +70,7 @@ def pack_log(
     target, threads = Path(folder), Threads(count_threads(n_jobs))
     if isinstance(source, BanditLog):
         with pack_folder(target):
-            return _dealt(_blocks(source), len(source), rows_apart(source), None, target, threads, progress)
+            return _dealt(_blocks(source), len(source), None, target, threads, progress)
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise InputError("pack_log takes paths or a BanditLog; write a data frame to a Parquet file first.")
@@ -88,14 +88,13 @@ def pack_log(
     with pack_folder(target):
         try:
             kind = stream.learn()
-            apart, columns_of = kind.common.roles.context_id is None, _columns(kind.common)
-            return _dealt(stream.logs(kind), kind.rows, apart, columns_of, target, threads, progress)
+            return _dealt(stream.blocks(kind), kind.rows, _columns(kind.common), target, threads, progress)
         except WholeError:
             if len(paths) > 1:
                 raise
         start_anew(target)
         raw, log = _whole(paths[0], columns or Columns(), labels, structure, features, how)
-        return _dealt(_blocks(log), len(log), rows_apart(log), _columns(raw), target, threads, progress)
+        return _dealt(_blocks(log), len(log), _columns(raw), target, threads, progress)
 
 
 def _whole(
@@ -115,8 +114,10 @@ def _whole(
     return raw, log_of(raw, features=recipe, encoding=encoding, **told)
 
 
-def _blocks(log: BanditLog) -> Iterator[BanditLog]:
-    return (log.take(rows) for rows in np.array_split(np.arange(len(log)), -(-len(log) // BLOCK)))
+def _blocks(log: BanditLog) -> Iterator[LogBlock]:
+    number = context_numbers(log)
+    for rows in np.array_split(np.arange(len(log)), -(-len(log) // BLOCK)):
+        yield LogBlock(log.take(rows), None if number is None else number[rows])
 
 
 def _columns(raw: RawLog) -> dict[str, Any]:
@@ -125,24 +126,23 @@ def _columns(raw: RawLog) -> dict[str, Any]:
 
 
 def _dealt(
-    logs: Iterable[BanditLog],
+    blocks: Iterable[LogBlock],
     rows: int,
-    apart: bool,
     columns: dict[str, Any] | None,
     folder: Path,
     threads: Threads,
     progress: bool,
 ) -> PackedLog:
-    """Deal logs into shards; the first one tells how many of them there will be."""
-    every: Iterator[BanditLog] = iter(logs)
+    """Deal a log into shards; its first block tells how many of them there will be."""
+    every: Iterator[LogBlock] = iter(blocks)
     first = next(every, None)
     if first is None:
         raise InputError("nothing to pack: the log has no rows.")
-    writer = PackWriter(folder, shards_for(rows, first), threads, apart=apart, catalogue=has_catalogue(first))
+    writer = PackWriter(folder, shards_for(rows, first.log), threads, catalogue=has_catalogue(first.log))
     with Progress(f"dealing rows into {folder.name}", rows, progress, unit="rows", after=2.0) as line:
-        for log in chain([first], every):
-            writer.add(log)
-            line.reached(line.done + len(log))
+        for block in chain([first], every):
+            writer.add(block.log, block.number, block.file)
+            line.reached(line.done + len(block.log))
     with Progress(f"writing {folder.name}", writer.count, progress, unit="shards", after=2.0) as line:
         writer.finish(line, columns)
     return open_log(folder)

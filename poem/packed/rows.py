@@ -13,16 +13,14 @@ from poem.arrays import AnyArray, BoolArray, IntArray, frozen
 from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.files import Table
-from poem.packed.hashing import HashArray
+from poem.packed.keys import Keys
 from poem.structures import Available
 
 NAMED = ("group", "logger")  # columns of any type
 PLAIN = ("loss", "log_propensity")
 
 
-def table_of(
-    log: BanditLog, unit: HashArray, order: IntArray, *, catalogue: bool, cuts: BoolArray | None = None
-) -> Table:
+def table_of(log: BanditLog, keys: Keys, order: IntArray, *, catalogue: bool, cuts: BoolArray | None = None) -> Table:
     """Return the rows of a log in an order in which those of one context stand side by side.
 
     ``catalogue`` tells whether candidates are numbers of rows that all share. ``cuts`` marks rows before which a
@@ -35,7 +33,8 @@ def table_of(
     first[1:] = context[1:] != context[:-1]
     if cuts is not None:
         first |= cuts
-    columns: dict[str, Any] = {"unit": pa.array(unit[order]), "first": pa.array(first), "y": _outputs(log.y[order])}
+    columns: dict[str, Any] = {name: pa.array(values) for name, values in keys.take(order).columns().items()}
+    columns |= {"first": pa.array(first), "y": _outputs(log.y[order])}
     columns |= {name: pa.array(getattr(log, name)[order]) for name in PLAIN}
     for name in (*NAMED, "time"):
         if getattr(log, name) is not None:
@@ -68,6 +67,14 @@ def offers_of(every: Available, contexts: IntArray, catalogue: bool) -> Availabl
     if offers.features is None or catalogue:
         return offers
     return Available(offers.starts, offers.action, offers.features[offers.row])
+
+
+def some_rows(log: BanditLog, rows: AnyArray, catalogue: bool) -> BanditLog:
+    """Return some rows with the contexts and candidates that they saw, and nothing of others."""
+    some = log.take(rows)
+    contexts, number = np.unique(some.context, return_inverse=True)
+    found = some.on_contexts(contexts, number)
+    return found if log.available is None else found.replaced(available=offers_of(log.available, contexts, catalogue))
 
 
 def _outputs(y: AnyArray) -> Any:
@@ -135,21 +142,6 @@ def log_of_rows(table: Table, kind: BanditLog) -> BanditLog:
 def outputs_of(table: Table, kind: BanditLog) -> AnyArray:
     """Return the logged outputs alone, as codes."""
     return frozen(_decoded(table, kind.y))
-
-
-def timed(log: BanditLog, first: int = 0) -> BanditLog:
-    """Return a log whose rows have times: their numbers, from ``first`` on, if it has none."""
-    return log if log.time is not None else log.replaced(time=frozen(first + np.arange(float(len(log)))))
-
-
-def in_order(log: BanditLog) -> BanditLog:
-    """Return a log with its rows in the order of their times, and contexts in that of the first rows that saw them."""
-    assert log.time is not None
-    rows = log.take(np.argsort(log.time, kind="stable"))
-    contexts, first, number = np.unique(rows.context, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rows.on_contexts(contexts[np.argsort(first)], rank[number])
 
 
 def _plain(table: Table, name: str) -> AnyArray:

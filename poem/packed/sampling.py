@@ -1,6 +1,6 @@
 """Some units of a packed log, in memory: the same ones in the same order, however the log is cut into shards."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from poem.arrays import IntArray
 from poem.data import BanditLog, with_seen_contexts
 from poem.errors import InputError
 from poem.packed.hashing import HashArray, turned
+from poem.packed.keys import Keys, in_order
 from poem.packed.log import PackedLog
 from poem.packed.rows import has_catalogue
 from poem.packed.writing import merged
@@ -17,23 +18,31 @@ TURNS = 1000  # ways to deal a few units, of which one leaves no fold empty
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of some units, and the hash of each row's unit; ``whole`` tells whether these are all units."""
+    """The rows of some units as they were packed, and their keys; ``whole`` tells whether these are all units."""
 
     log: BanditLog
-    unit: HashArray
+    keys: Keys
     whole: bool
+
+    @property
+    def unit(self) -> HashArray:
+        """The hash of each row's unit."""
+        return self.keys.unit
 
 
 def sample_units(packed: PackedLog, most_units: int, most_bytes: float) -> Sample:
     """Return the rows of a random sample of units, at most about so many of them and so much memory."""
     share = min(1.0, most_units / packed.n_units, most_bytes / max(packed.nbytes, 1))
-    part = part_within(packed, 0.0, share)
-    logs, units = zip(*(part.read_with_units(note) for note in part.shards), strict=True)
-    log, unit = BanditLog.concat(logs), np.concatenate(units)
-    order = np.argsort(unit, kind="stable")
-    seen, catalogue = with_seen_contexts(log.take(order)), has_catalogue(packed.kind)
-    some = merged(seen, unit[order], packed.manifest.apart, catalogue=catalogue)
-    return Sample(*some, share >= 1.0)
+    return replace(all_units(part_within(packed, 0.0, share)), whole=share >= 1.0)
+
+
+def all_units(packed: PackedLog) -> Sample:
+    """Return all rows of a log, which must fit into memory."""
+    logs, keys = zip(*map(packed.read_with_keys, packed.shards), strict=True)
+    some = BanditLog.concat(logs), Keys.concat(keys)
+    if packed.kind.group is not None:  # equal contexts are in several shards
+        some = merged(with_seen_contexts(some[0]), some[1], catalogue=has_catalogue(packed.kind))
+    return Sample(*in_order(*some), True)
 
 
 def part_within(packed: PackedLog, first: float, last: float) -> PackedLog:

@@ -10,21 +10,21 @@ import numpy as np
 from poem.data import BanditLog
 from poem.errors import PackedError, SizeError
 from poem.files import Folder, Table, whole_file
-from poem.packed.hashing import HashArray
+from poem.packed.keys import Keys
 from poem.packed.manifest import ShardNote
 from poem.packed.rows import table_of
 
 QUANTILES = 128  # evenly spaced parts whose borders a shard notes
 
-_verified: set[tuple[str, str]] = set()
+_verified: set[tuple[str, str, int | None]] = set()
 _lock = threading.Lock()
 
 
-def write_shard(path: Path, log: BanditLog, unit: HashArray, borders: tuple[int, int], *, catalogue: bool) -> ShardNote:
+def write_shard(path: Path, log: BanditLog, keys: Keys, borders: tuple[int, int], *, catalogue: bool) -> ShardNote:
     """Write a log, and return what the manifest says of the shard; ``catalogue`` as in :func:`table_of`."""
     import pyarrow.parquet as pq
 
-    table = table_of(log, unit, np.arange(len(log)), catalogue=catalogue)
+    table = table_of(log, keys, np.arange(len(log)), catalogue=catalogue)
     with whole_file(path) as temporary, temporary.open("wb") as file:
         pq.write_table(
             table,
@@ -41,13 +41,24 @@ def write_shard(path: Path, log: BanditLog, unit: HashArray, borders: tuple[int,
         high=borders[1],
         rows=len(log),
         contexts=log.n_contexts,
-        units=len(np.unique(unit)),
+        units=len(np.unique(keys.unit)),
         nonzeros=int(log.X.nnz if hasattr(log.X, "nnz") else log.X.size),
+        candidates=0 if log.available is None else len(log.available),
+        candidate_nonzeros=_own_values(log, catalogue),
         bytes=path.stat().st_size,
         sha256=_digest(path.open("rb")),
         loss=(float(log.loss.min()), float(log.loss.max()), float(log.loss.mean())),
         quantiles=_quantiles(log),
     )
+
+
+def _own_values(log: BanditLog, catalogue: bool) -> int:
+    """Return how many values the features of candidates have, unless a catalogue holds them."""
+    offers = log.available
+    if offers is None or offers.features is None or catalogue:
+        return 0
+    z = offers.features
+    return int(z.nnz if offers.row is None else np.diff(z.indptr)[offers.row].sum())
 
 
 def _quantiles(log: BanditLog) -> dict[str, list[float]]:
@@ -74,7 +85,7 @@ def check_present(folder: Folder, note: ShardNote) -> None:
 
 
 def read_shard(folder: Folder, note: ShardNote, columns: list[str] | None = None) -> Table:
-    """Return all or some columns of a shard; its checksum is checked when a process first reads it."""
+    """Return all or some columns of a shard; its checksum is checked at first, and after the file has changed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -90,7 +101,7 @@ def read_shard(folder: Folder, note: ShardNote, columns: list[str] | None = None
 
 
 def _verify(folder: Folder, note: ShardNote) -> None:
-    key = (str(folder), note.sha256)
+    key = (str(folder), note.sha256, folder.changed(note.name))
     with _lock:
         if key in _verified:
             return

@@ -1,7 +1,7 @@
 """A stream of logs → a packed folder: rows are dealt into shards by the hashes of their units.
 
-Rows are first appended to one file per shard, as they come; then each of these files becomes a shard, in which equal
-contexts are stored once. The manifest is written last: a folder without one is not a packed log.
+Rows are first appended to one file per shard, as they come; then each of these files becomes a shard, in which contexts
+that several rows saw are stored once. The manifest is written last: a folder without one is not a packed log.
 """
 
 import hashlib
@@ -19,10 +19,11 @@ from poem.compute import Threads, exact_kernel, is_sparse
 from poem.data import BanditLog
 from poem.errors import InputError, WriteError
 from poem.files import Table, held_folder, write_whole
-from poem.packed.hashing import HashArray, context_hashes, unit_hashes
+from poem.packed.hashing import HashArray, context_hashes
+from poem.packed.keys import Keys
 from poem.packed.log import ALL
 from poem.packed.manifest import KIND, NAME, Manifest, ShardNote
-from poem.packed.rows import kind_of_log, log_of_rows, offers_of, table_of, timed
+from poem.packed.rows import kind_of_log, log_of_rows, offers_of, table_of
 from poem.packed.shard_file import write_shard
 from poem.progress import Progress
 from poem.readers import write_log
@@ -43,14 +44,12 @@ class PackWriter:
         A new or empty folder, held by :func:`pack_folder`.
     shards : int
         How many shards there will be.
-    apart : bool
-        Each row is a unit of its own, unless there are groups; see :func:`rows_apart`.
     catalogue : bool
         Candidates are numbers of rows of one table of features, the same in all logs; see :func:`has_catalogue`.
     """
 
-    def __init__(self, folder: Path, shards: int, threads: Threads, *, apart: bool, catalogue: bool = False) -> None:
-        self.folder, self.threads, self.apart, self.catalogue = folder, threads, apart, catalogue
+    def __init__(self, folder: Path, shards: int, threads: Threads, *, catalogue: bool = False) -> None:
+        self.folder, self.threads, self.catalogue = folder, threads, catalogue
         self.borders = [ALL * number // shards for number in range(shards + 1)]
         self._cuts: HashArray = np.array(self.borders[1:-1], dtype=np.uint64)
         self._waiting: dict[int, list[Table]] = {}
@@ -63,22 +62,21 @@ class PackWriter:
         """The number of shards."""
         return len(self.borders) - 1
 
-    def add(self, log: BanditLog) -> None:
-        """Deal the rows of one more log, of the same kind as those before."""
+    def add(self, log: BanditLog, number: IntArray | None = None, file: int = 0) -> None:
+        """Deal the rows of one more log, of the same kind as those before; see :class:`LogBlock` for the rest."""
         if self._kind is None:
             self._kind = kind_of_log(log, self.catalogue)
-        unit = unit_hashes(log, self.apart, self._rows)
-        log = timed(log, self._rows)  # the order of rows is kept in place of times
+        keys = Keys.of_log(log, self._rows, number, file)
         self._rows += len(log)
-        shard = np.searchsorted(self._cuts, unit, side="right")
+        shard = np.searchsorted(self._cuts, keys.unit, side="right")
         order = np.lexsort((log.context, shard))
         starts = np.searchsorted(shard[order], np.arange(len(self.borders)))
         cuts = np.zeros(len(log), dtype=bool)
         cuts[starts[starts < len(log)]] = True
-        table = table_of(log, unit, order, catalogue=self.catalogue, cuts=cuts)
-        for number in np.flatnonzero(np.diff(starts)).tolist():
-            rows = table.slice(starts[number], starts[number + 1] - starts[number])
-            self._waiting.setdefault(number, []).append(rows)
+        table = table_of(log, keys, order, catalogue=self.catalogue, cuts=cuts)
+        for place in np.flatnonzero(np.diff(starts)).tolist():
+            rows = table.slice(starts[place], starts[place + 1] - starts[place])
+            self._waiting.setdefault(place, []).append(rows)
         self._bytes += table.nbytes
         if self._bytes > WAITING_BYTES:
             self._append()
@@ -114,7 +112,7 @@ class PackWriter:
         notes = self.threads.map(one, range(self.count))
         content = write_log(kind, self.folder / KIND).read_bytes()
         present = tuple(note for note in notes if note is not None)
-        found = Manifest(present, hashlib.sha256(content).hexdigest(), self.apart, columns)
+        found = Manifest(present, hashlib.sha256(content).hexdigest(), columns)
         write_whole(self.folder / NAME, found.text().encode())
         return found
 
@@ -123,12 +121,10 @@ class PackWriter:
         if not spilled.exists():
             return None
         table = _read_streams(spilled)
-        log, unit = merged(
-            log_of_rows(table, timed(kind)), table.column("unit").to_numpy(), self.apart, catalogue=self.catalogue
-        )
+        log, keys = merged(log_of_rows(table, kind), Keys.of_table(table), catalogue=self.catalogue)
         path = self.folder / f"shard-{number:06d}.parquet"
         borders = (self.borders[number], self.borders[number + 1])
-        note = write_shard(path, log, unit, borders, catalogue=self.catalogue)
+        note = write_shard(path, log, keys, borders, catalogue=self.catalogue)
         spilled.unlink()
         return note
 
@@ -151,15 +147,17 @@ def _cannot_write(folder: Path, error: OSError) -> WriteError:
     )
 
 
-def merged(log: BanditLog, unit: HashArray, apart: bool, *, catalogue: bool) -> tuple[BanditLog, HashArray]:
-    """Return a log with equal contexts stored once, its rows in the order of their contexts' hashes.
+def merged(log: BanditLog, keys: Keys, *, catalogue: bool) -> tuple[BanditLog, Keys]:
+    """Return a log with its rows in the order of the hashes of their contexts, each of which is stored once.
 
-    Rows that are ``apart`` keep contexts of their own, and are in the order of their own hashes.
+    Contexts are known by their numbers; where they have none and rows have groups, by what they hold. Rows that are
+    units of their own keep their contexts, and are in the order of their own hashes.
     """
-    if apart and log.group is None:
-        rows = np.argsort(unit, kind="stable")
-        return log.take(rows).on_contexts(log.context[rows], np.arange(len(rows))), unit[rows]
-    hashes = context_hashes(log)
+    hashes = keys.of_contexts(log)
+    if hashes is None and log.group is None:
+        rows = np.argsort(keys.unit, kind="stable")
+        return log.take(rows).on_contexts(log.context[rows], np.arange(len(rows))), keys.take(rows)
+    hashes = context_hashes(log) if hashes is None else hashes
     by_hash = np.argsort(hashes, kind="stable")
     new = np.ones(len(by_hash), dtype=bool)
     same = np.flatnonzero(hashes[by_hash[1:]] == hashes[by_hash[:-1]]) + 1
@@ -168,7 +166,7 @@ def merged(log: BanditLog, unit: HashArray, apart: bool, *, catalogue: bool) -> 
     number[by_hash] = np.cumsum(new) - 1
     context = number[log.context]
     rows = np.argsort(context, kind="stable")
-    return log.take(rows).on_contexts(by_hash[new], context[rows]), unit[rows]
+    return log.take(rows).on_contexts(by_hash[new], context[rows]), keys.take(rows)
 
 
 def _equal(log: BanditLog, one: IntArray, two: IntArray, catalogue: bool) -> AnyArray:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from poem.readers.detect import suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
     from poem.readers.lines import check_parsed
-    from poem.readers.log_kind import LogKind
+    from poem.readers.log_kind import LogBlock, LogKind
     from poem.readers.native_candidates import labels_column, row_lists
     from poem.readers.notes import roles_from
     from poem.readers.offered import Choices
@@ -29,6 +29,7 @@ __all__ = [
     "SUM_OFF",
     "Choices",
     "Columns",
+    "LogBlock",
     "LogKind",
     "LogStream",
     "RawLog",
@@ -66,7 +67,7 @@ _MODULES = {
     "detect": ("suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
     "lines": ("check_parsed",),
-    "log_kind": ("LogKind",),
+    "log_kind": ("LogBlock", "LogKind"),
     "native_candidates": ("labels_column", "row_lists"),
     "notes": ("roles_from",),
     "offered": ("Choices",),

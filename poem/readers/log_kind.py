@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from poem.arrays import IntArray
+from poem.data import BanditLog
 from poem.data.features import Features
 from poem.files import Table, changed_columns, is_number, plain_table
 from poem.readers.lines import is_by_line
@@ -24,6 +26,15 @@ class Part:
     types: dict[str, Any]
     least: tuple[int, ...] = ()
     described: bool = False
+
+
+@dataclass(frozen=True)
+class LogBlock:
+    """Some rows of a log; if its contexts are numbered, the number of each row's context, and which file counted."""
+
+    log: BanditLog
+    number: IntArray | None = None
+    file: int = 0
 
 
 @dataclass(frozen=True)

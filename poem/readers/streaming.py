@@ -24,12 +24,13 @@ from poem.readers.detect import common_format, files_of
 from poem.readers.facts import Facts, with_outputs
 from poem.readers.held_contexts import HeldContexts
 from poem.readers.lines import is_by_line
-from poem.readers.log_kind import LogKind, Part
+from poem.readers.log_kind import LogBlock, LogKind, Part
 from poem.readers.notes import KEY
 from poem.readers.part_files import checked_table, joined, read_part, reader_options
 from poem.readers.raw import Origin, RawLog, check_roles, named_error
 from poem.readers.read import BY_NAME, with_meaning
 from poem.readers.registry import format_named
+from poem.readers.values import whole_numbers
 from poem.structures import Labels, Wanted
 
 BLOCK_BYTES = 64 << 20
@@ -261,17 +262,21 @@ class LogStream:
 
         The groups of rows are numbers that are the same in all blocks.
         """
-        number = 0
-        for part in kind.parts:
-            held = HeldContexts(part.least, self.block_bytes) if part.least else None
-            cutting = self._cutting(part.types, part.described)
-            for turn, _, log in self._over(part.file, cutting, partial(self._log, kind), number, kind, held):
-                number = turn.number + 1
-                if log is not None:
-                    yield log
+        return (block.log for block in self.blocks(kind))
 
-    def _log(self, kind: LogKind, turn: Turn) -> tuple[int, BanditLog | None]:
-        """Read a block as a log; None if it has no rows."""
+    def blocks(self, kind: LogKind) -> Iterator[LogBlock]:
+        """Yield the same, with the numbers of contexts."""
+        number = 0
+        for position, part in enumerate(kind.parts):
+            held = HeldContexts(part.least, self.block_bytes) if part.least else None
+            cutting, work = self._cutting(part.types, part.described), partial(self._log, kind, position)
+            for turn, _, found in self._over(part.file, cutting, work, number, kind, held):
+                number = turn.number + 1
+                if found is not None:
+                    yield found
+
+    def _log(self, kind: LogKind, position: int, turn: Turn) -> tuple[int, LogBlock | None]:
+        """Read a block of the file at some position; None if it has no rows."""
         import pyarrow as pa
 
         file = turn.block.file
@@ -280,14 +285,18 @@ class LogStream:
         if not count:
             return 0, None
         raw = kind.raw(table, file, turn.number)
+        name = raw.roles.context_id
         if before is None or not before.num_rows:
-            return count, log_of(raw, missing=kind.missing)
+            log = log_of(raw, missing=kind.missing)
+            return count, LogBlock(log, None if name is None else whole_numbers(raw, name), position)
         whole = replace(raw, table=pa.concat_tables([before, raw.table]))
         try:
             log = log_of(whole, missing=kind.missing)
         except PoemError as error:
             raise moved(error, file.name, -before.num_rows, 0) from error
-        return count, log.take(np.arange(before.num_rows, whole.table.num_rows))
+        assert name is not None
+        rows = np.arange(before.num_rows, whole.table.num_rows)
+        return count, LogBlock(log.take(rows), whole_numbers(raw, name), position)
 
     # ---- blocks -----------------------------------------------------------------------------------
 
