@@ -136,11 +136,17 @@ def named_columns(options: argparse.Namespace) -> "Columns":
 
 def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> "Encoding | None":
     """Return how columns become features; refuse to be told where the features are made already."""
-    found = encoding_asked(options)
-    if found is not None and (recipe is not None or raw.features is not None):
+    if recipe is not None or raw.features is not None:
         why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
-        raise InputError(f"--{_asked_encoding(options)[0]} has no effect: {why}. Leave it out.")
-    return found
+        check_no_encoding(options, why)
+    return encoding_asked(options)
+
+
+def check_no_encoding(options: argparse.Namespace, why: str) -> None:
+    """Refuse options about features where the features are made already."""
+    asked = _asked_encoding(options)
+    if asked:
+        raise InputError(f"--{asked[0]} has no effect: {why}. Leave it out.")
 
 
 def encoding_asked(options: argparse.Namespace) -> "Encoding | None":

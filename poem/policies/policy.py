@@ -19,6 +19,7 @@ from poem.policies.checksum import CHECKED_VERSION, EMPTY, KEY, with_checksum
 from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
 from poem.policies.scored import Scored
+from poem.readers import Likeness
 from poem.structures import (
     CERTAIN,
     Available,
@@ -264,6 +265,12 @@ class Policy:
                 f"X has {width} features; the policy was made for {self.n_features}. "
                 "Pass the same columns as in training."
             )
+
+    def likeness(self) -> Likeness:
+        """Return how a log is read to be like the policy's own, for :func:`poem.pack_log`."""
+        from poem.policies.reading import OfPolicy
+
+        return OfPolicy.of(self)
 
     # ---- the file -------------------------------------------------------------------------
 

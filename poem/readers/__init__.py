@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from poem.readers.convert import convert_log
     from poem.readers.detect import suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
+    from poem.readers.likeness import Likeness
     from poem.readers.lines import check_parsed
     from poem.readers.log_kind import LogKind
     from poem.readers.native_candidates import labels_column, row_lists
@@ -29,6 +30,7 @@ __all__ = [
     "SUM_OFF",
     "Choices",
     "Columns",
+    "Likeness",
     "LogKind",
     "LogStream",
     "RawLog",
@@ -65,6 +67,7 @@ _MODULES = {
     "columns": ("INDEXES", "Columns", "Roles"),
     "detect": ("suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
+    "likeness": ("Likeness",),
     "lines": ("check_parsed",),
     "log_kind": ("LogKind",),
     "native_candidates": ("labels_column", "row_lists"),

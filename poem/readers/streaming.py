@@ -23,6 +23,7 @@ from poem.readers.columns import Columns, Roles
 from poem.readers.detect import common_format, files_of
 from poem.readers.facts import Facts, with_outputs
 from poem.readers.held_contexts import HeldContexts
+from poem.readers.likeness import NOTHING_KNOWN, Likeness
 from poem.readers.lines import is_by_line
 from poem.readers.log_kind import LogKind, Part
 from poem.readers.notes import KEY
@@ -75,6 +76,8 @@ class LogStream:
         How much of a file, decompressed, is in one block.
     threads : Threads
         What parses blocks and turns them into logs.
+    like : Likeness
+        What the columns of an earlier log were, and how its actions became features.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class LogStream:
         identity: bool = False,
         block_bytes: int = BLOCK_BYTES,
         threads: Threads | None = None,
+        like: Likeness = NOTHING_KNOWN,
         progress: bool = False,
     ) -> None:
         if not sources:
@@ -114,7 +118,8 @@ class LogStream:
         options = {"delimiter": delimiter, "actions_vary": actions_vary}
         self._options = reader_options(self._format, options, self.recipe, f"{self.name} is {name}")
 
-        self._actions = {"actions": actions, "identity": identity}
+        self._known: dict[str, Any] = {"actions": actions, "identity": identity, "defaults": like.roles}
+        self._like, self._described = like, like.described and "described" in self._format.takes
         self._typed = "types" in self._format.takes  # types are found block by block
         self._loose = "delimiter" in self._format.takes  # any value can be read as text
         self._meanings: dict[Any, RawLog] = {}
@@ -137,7 +142,7 @@ class LogStream:
         """Return how a file must be read, and what it says; in a few passes if its blocks differ."""
         types: dict[str, Any] = {}
         mixed: set[str] = set()
-        described = False
+        described = self._described
         while True:
             try:
                 seen, facts, trouble = self._pass(file, self._cutting(types, described, file), line)
@@ -215,7 +220,7 @@ class LogStream:
         if key not in self._meanings:
             raw = RawLog(schema.empty_table(), self._format.roles, Origin(self.name), self._labels_beside())
             ignored = self._format.ignored if self.columns.context is None else ()
-            self._meanings[key] = with_meaning(raw, self.columns, ignored, **self._actions)
+            self._meanings[key] = self._like.of_actions(with_meaning(raw, self.columns, ignored, **self._known))
         return self._meanings[key]
 
     def _labels_beside(self) -> Labels | None:

@@ -13,7 +13,16 @@ from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
 from poem.packed import PackedLog, sample_units
-from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
+from poem.policies import (
+    NO_POLICY,
+    FlooredPolicy,
+    Judged,
+    Policy,
+    check_packed,
+    judge_all,
+    was_trained_on,
+    without_floor,
+)
 from poem.report.certified import Certified, certified_line
 from poem.report.changes import Changes, find_changes
 from poem.report.sums import AnyPolicy
@@ -135,6 +144,8 @@ def describe(
 ) -> Content:
     """Find out all that a report says."""
     _check(policy, source, other)
+    if isinstance(source, PackedLog):
+        check_packed(policy, source)
     log = sample_units(source, MOST_UNITS, source.memory * SAMPLE).log if isinstance(source, PackedLog) else source
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
