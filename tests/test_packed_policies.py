@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from offered_logs import offered_rows, write_lines
 import poem
 from poem.errors import InputError, MismatchError, ReadError
 from poem.packed import pack_log
-from poem.policies import policy_for, with_packed
+from poem.policies import policy_for, was_trained_on, with_packed
 
 
 def write_rows(path, cities, outputs, seed=0, n=400, first="age,city", scale=1.0):
@@ -226,3 +227,46 @@ def test_lists_of_0_and_1_are_read_as_in_memory(tmp_path):
     found, log = pack_log(path, tmp_path / "p", labels=labels).to_log(), poem.read_log(path, labels=labels)
     np.testing.assert_array_equal(found.y, log.y)
     assert found.labels == log.labels == tuple(labels)
+
+
+# ---- a policy and the folder that it was trained on ------------------------------------------------
+
+
+def remarks(policy, log):
+    found = poem.evaluate({"new": policy}, log, ["SNIPS"], model=None)
+    said = "new was trained on this very log; its estimates are too good" in str(found)
+    assert said == (found.trained_on_log == ("new",)) == (json.loads(found.to_json())["trained_on_log"] == ["new"])
+    return said
+
+
+def test_a_policy_is_recognised_on_parts_of_its_folder(folder, tmp_path):
+    packed = pack_log(folder / "log.csv", tmp_path / "p", columns=COLUMNS)
+    log = poem.open_log(tmp_path / "p", memory=4 * packed.nbytes)  # does not fit, so that a part is held out
+    how = {"lam": 0.0, "selection": poem.Selection(guard=False)}
+    whole, some = (poem.fit(source, **how).policy for source in (log, log.part(0.0, 0.5)))
+    assert remarks(whole, log)
+    assert remarks(whole, log.part(0.9, 1.0))
+    assert remarks(some, log)
+    assert remarks(some, log.part(0.4, 0.6))
+    assert not remarks(some, log.part(0.5, 1.0))
+    with pytest.raises(InputError, match="start was learnt from this very log"):
+        poem.fit(log, start=whole)
+    later = pack_log(folder / "later.csv", tmp_path / "q", policy=whole)  # its columns are known
+    assert not remarks(whole, later)
+    small = poem.fit(poem.open_log(tmp_path / "p"), **how).policy
+    assert remarks(small, log)
+
+
+@pytest.mark.parametrize("known", ["", "x", "ab/0-1", f"{'0' * 64}/0-{'f' * 17}", f"{'0' * 64}/0-{'f' * 40}"])
+def test_a_record_may_hold_any_text(policy, own, known):
+    strange = replace(policy, record=replace(policy.record, log=known))
+    assert not was_trained_on(strange, own())
+
+
+def test_the_command_says_so_before_the_work_starts(trained):
+    found = run("evaluate", "policy.poem", "packed", cwd=trained, status=1)
+    warning = "warning: policy.poem was trained on this very log; its estimates are too good."
+    assert found.stderr.splitlines()[0].endswith(warning)
+    assert "Answer: cannot be told: the policy was trained on this very log" in found.stdout
+    found = run("report", "policy.poem", "packed", "-o", "own.html", cwd=trained)
+    assert warning in found.stderr

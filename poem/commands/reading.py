@@ -289,3 +289,15 @@ def estimated(log: L, options: argparse.Namespace) -> L:
         found = estimate_propensities(log)
     remark(options, f"propensities are estimated, not logged: {found!r}")
     return cast("L", found.log)
+
+
+def warned_if_seen(
+    policy: "Policy | FlooredPolicy", path: Path, log: "BanditLog | PackedLog", options: argparse.Namespace
+) -> bool:
+    """Say before any work is done that a policy was trained on this very log; return whether it was."""
+    from poem.policies import was_trained_on
+
+    seen = bool(was_trained_on(policy, log))
+    if seen:
+        remark(options, f"warning: {path} was trained on this very log; its estimates are too good.")
+    return seen

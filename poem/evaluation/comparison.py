@@ -34,7 +34,7 @@ from poem.evaluation.lines import Options, evaluated
 from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
 from poem.packed import PackedLog
-from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, was_trained_on
 
 L = TypeVar("L", BanditLog, PackedLog)
 ALL: dict[str, Estimator] = {
@@ -206,7 +206,9 @@ def _packed(
     backend = log.backend or backends.Threads(options.threads.count)
     request = Request(named, estimators, against, model, draws.folds, options, backend)
     found, by_estimated = evaluate_packed(log, request, weighted=whole, estimated=other, progress=progress)
-    return found if by_estimated is None else _beside(found, by_estimated)
+    found = found if by_estimated is None else _beside(found, by_estimated)
+    own = [(name, policy) for name, policy in named if isinstance(policy, Policy | FlooredPolicy)]
+    return replace(found, trained_on_log=tuple(name for name, policy in own if was_trained_on(policy, log)))
 
 
 def _check_against(against: Any, names: list[str]) -> None:

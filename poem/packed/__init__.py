@@ -1,9 +1,11 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
+from poem.packed.fingerprint import share_units
 from poem.packed.hashing import HashArray, context_folds, rows_apart, unit_hashes, value_hashes
-from poem.packed.log import PackedLog, is_packed, open_log
+from poem.packed.log import PackedLog
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
+from poem.packed.opening import is_packed, open_log
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.rows import has_catalogue
@@ -30,6 +32,7 @@ __all__ = [
     "rows_apart",
     "sample_units",
     "shards_for",
+    "share_units",
     "unit_folds",
     "unit_hashes",
     "value_hashes",

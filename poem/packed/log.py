@@ -1,8 +1,7 @@
 """PackedLog: a log on disk, as shards that are read one at a time."""
 
-import os
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,12 @@ from poem.backends import Backend
 from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import InputError, PackedError
-from poem.files import Folder, Table, room, size_of
+from poem.files import Folder, Table, room
+from poem.packed.fingerprint import fingerprint_of
 from poem.packed.hashing import HashArray
-from poem.packed.manifest import KIND, NAME, Manifest, ShardNote, manifest_from
+from poem.packed.manifest import Manifest, ShardNote
 from poem.packed.rows import in_order, log_of_rows, outputs_of, timed
-from poem.packed.shard_file import check_present, read_shard
+from poem.packed.shard_file import read_shard
 from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
@@ -62,7 +62,9 @@ class PackedLog:
         self.backend, self.view = backend, view
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.low, self.high, self.view)
+        from poem.packed.opening import reopened
+
+        return reopened, (self.folder.place, self.low, self.high, self.view)
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
@@ -248,11 +250,8 @@ class PackedLog:
         self.kind.need_propensities()
 
     def fingerprint(self) -> str:
-        """Return a digest of all that the log holds, by its checksums."""
-        import hashlib
-
-        about = (self.low, self.high, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
-        return hashlib.sha256(repr(about).encode()).hexdigest()
+        """Return a digest of the whole folder, by its checksums, and the range of hashes that this part is."""
+        return fingerprint_of(self.manifest, self.low, self.high)
 
 
 class _OfLogger(PackedLog):
@@ -276,70 +275,3 @@ class _OfLogger(PackedLog):
 
     def part(self, first: float, last: float) -> PackedLog:
         return _OfLogger(self._log.part(first, last), self._name)
-
-
-def is_packed(place: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder holds a packed log."""
-    return Folder(place).size(NAME) is not None
-
-
-def open_log(
-    place: str | os.PathLike[str], *, memory: int | str | None = None, backend: Backend | None = None
-) -> PackedLog:
-    """Open a folder that :func:`poem.pack_log` has made; only its manifest is read.
-
-    Parameters
-    ----------
-    place : path or address
-        A folder on this machine, or anywhere that fsspec reaches, such as ``s3://bucket/packed``.
-    memory : int or str, optional
-        What work on the log may take, about, such as ``"4GB"``; half of the free memory by default.
-    backend : Backend, optional
-        Where work on its shards is run: ``poem.Threads()``, or ``poem.Dask(client)`` for a cluster. By default, as many
-        threads as ``n_jobs`` of :func:`poem.fit` and others say.
-    """
-    if not isinstance(backend, Backend | None):
-        raise InputError(f"backend must be poem.Threads() or poem.Dask(client); found {backend!r}.")
-    size = None if memory is None else size_of(memory)
-    if not isinstance(place, str | os.PathLike):
-        raise InputError(f"open_log takes the path of a packed folder; found {type(place).__name__}.")
-    folder = Folder(place)
-    try:
-        text = folder.read(NAME)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise PackedError(
-            f"{folder} is no packed log: it has no {NAME}. Name a folder that `poem pack` has written to its end."
-        ) from error
-    manifest = manifest_from(text, str(folder))
-    for note in manifest.shards:
-        check_present(folder, note)
-    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256), memory=size, backend=backend)
-
-
-def _kind(folder: Folder, sha256: str) -> BanditLog:
-    """Return the one row that says what kind of log it is."""
-    import hashlib
-    import io
-
-    import pyarrow.parquet as pq
-
-    from poem.readers import read_log
-
-    try:
-        content = folder.read(KIND)
-    except FileNotFoundError as error:
-        raise PackedError(f"{folder}: {KIND} is missing. Restore it, or pack the log again.") from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise PackedError(f"{folder}: {KIND} was changed after it was packed. Restore it, or pack the log again.")
-    return read_log(pq.read_table(io.BytesIO(content)))
-
-
-@lru_cache(maxsize=8)
-def _opened(place: str) -> PackedLog:
-    return open_log(place)
-
-
-def _reopened(place: str, low: int, high: int, view: View | None) -> PackedLog:
-    """Open a log once per process, however many tasks ask for it."""
-    part = _opened(place).replaced(low=low, high=high)
-    return part if view is None else part.seen_as(view)

@@ -14,7 +14,8 @@ from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import InputError, MismatchError, WholeError
 from poem.packed.hashing import rows_apart
-from poem.packed.log import PackedLog, open_log
+from poem.packed.log import PackedLog
+from poem.packed.opening import open_log
 from poem.packed.rows import has_catalogue
 from poem.packed.writing import PackWriter, pack_folder, shards_for, start_anew
 from poem.progress import Progress

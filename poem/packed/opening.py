@@ -1,0 +1,78 @@
+"""Open a packed folder."""
+
+import hashlib
+import io
+import os
+from functools import lru_cache
+
+from poem.backends import Backend
+from poem.data import BanditLog
+from poem.errors import InputError, PackedError
+from poem.files import Folder, size_of
+from poem.packed.log import PackedLog, View
+from poem.packed.manifest import KIND, NAME, manifest_from
+from poem.packed.shard_file import check_present
+
+
+def is_packed(place: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds a packed log."""
+    return Folder(place).size(NAME) is not None
+
+
+def open_log(
+    place: str | os.PathLike[str], *, memory: int | str | None = None, backend: Backend | None = None
+) -> PackedLog:
+    """Open a folder that :func:`poem.pack_log` has made; only its manifest is read.
+
+    Parameters
+    ----------
+    place : path or address
+        A folder on this machine, or anywhere that fsspec reaches, such as ``s3://bucket/packed``.
+    memory : int or str, optional
+        What work on the log may take, about, such as ``"4GB"``; half of the free memory by default.
+    backend : Backend, optional
+        Where work on its shards is run: ``poem.Threads()``, or ``poem.Dask(client)`` for a cluster. By default, as many
+        threads as ``n_jobs`` of :func:`poem.fit` and others say.
+    """
+    if not isinstance(backend, Backend | None):
+        raise InputError(f"backend must be poem.Threads() or poem.Dask(client); found {backend!r}.")
+    size = None if memory is None else size_of(memory)
+    if not isinstance(place, str | os.PathLike):
+        raise InputError(f"open_log takes the path of a packed folder; found {type(place).__name__}.")
+    folder = Folder(place)
+    try:
+        text = folder.read(NAME)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise PackedError(
+            f"{folder} is no packed log: it has no {NAME}. Name a folder that `poem pack` has written to its end."
+        ) from error
+    manifest = manifest_from(text, str(folder))
+    for note in manifest.shards:
+        check_present(folder, note)
+    return PackedLog(folder, manifest, _kind(folder, manifest.kind_sha256), memory=size, backend=backend)
+
+
+def _kind(folder: Folder, sha256: str) -> BanditLog:
+    """Return the one row that says what kind of log it is."""
+    import pyarrow.parquet as pq
+
+    from poem.readers import read_log
+
+    try:
+        content = folder.read(KIND)
+    except FileNotFoundError as error:
+        raise PackedError(f"{folder}: {KIND} is missing. Restore it, or pack the log again.") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise PackedError(f"{folder}: {KIND} was changed after it was packed. Restore it, or pack the log again.")
+    return read_log(pq.read_table(io.BytesIO(content)))
+
+
+@lru_cache(maxsize=8)
+def _opened(place: str) -> PackedLog:
+    return open_log(place)
+
+
+def reopened(place: str, low: int, high: int, view: View | None) -> PackedLog:
+    """Open a log once per process, however many tasks ask for it."""
+    part = _opened(place).replaced(low=low, high=high)
+    return part if view is None else part.seen_as(view)
