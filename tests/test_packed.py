@@ -342,6 +342,7 @@ def test_files_are_packed_by_the_command(tmp_path):
         "shards": 1,
         "outputs": 3,
         "features": 1,
+        "propensities": "logged",
     }
     one = poem.read_log(tmp_path / "one.csv")
     assert rows_of(open_log(tmp_path / "packed").to_log()) == sorted(2 * rows_of(one))

@@ -270,3 +270,19 @@ def test_the_command_says_so_before_the_work_starts(trained):
     assert "Answer: cannot be told: the policy was trained on this very log" in found.stdout
     found = run("report", "policy.poem", "packed", "-o", "own.html", cwd=trained)
     assert warning in found.stderr
+
+
+# ---- logs without propensities ---------------------------------------------------------------------
+
+
+def test_a_log_without_propensities_says_what_to_pass(folder, tmp_path):
+    rows = [line.rpartition(",")[0] for line in (folder / "log.csv").read_text().splitlines()]
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    named = ("--output", "item", "--reward", "click", "--propensity", "estimate")
+    told = run("pack", "log.csv", "-o", "packed", *named, cwd=tmp_path).stdout
+    assert "4 features; no propensities. Pass --propensity estimate to inspect, train, evaluate" in told
+    told = run("inspect", "packed", cwd=tmp_path, status=1).stdout
+    assert "Learning would refuse this log: this log has no propensities" in " ".join(told.split())
+    assert "Pass --propensity estimate to inspect, train, evaluate and report" in " ".join(told.split())
+    told = run("inspect", "packed", "--propensity", "estimate", cwd=tmp_path)
+    assert "propensities are estimated, not logged" in told.stderr

@@ -7,6 +7,10 @@ from typing import Any
 from poem.commands.arguments import add_command, add_common, show
 from poem.commands.reading import add_columns, check_no_encoding, encoding_asked, named_columns
 
+NO_PROPENSITIES = (
+    "; no propensities. Pass --propensity estimate to inspect, train, evaluate and report: they estimate them."
+)
+
 
 def add(commands: Any) -> None:
     """Add the command."""
@@ -69,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
         "shards": len(log.shards),
         "outputs": len(log.labels),
         "features": log.n_features,
+        "propensities": log.propensities,
     }
-    show(options, repr(log), content)
+    none = log.propensities == "missing"
+    show(options, f"{log!r}{NO_PROPENSITIES if none else ''}", content)
     return 0
