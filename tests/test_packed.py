@@ -232,9 +232,8 @@ def test_a_newer_version_is_refused(folder):
 
 
 def test_what_is_no_packed_log_is_refused(tmp_path):
-    for place in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(PackedError, match=r"is no packed log: it has no manifest\.json"):
-            open_log(place)
+    with pytest.raises(PackedError, match=r"is no packed log: it has no manifest\.json"):
+        open_log(tmp_path)
     with pytest.raises(InputError, match="takes the path"):
         open_log(3)
     with pytest.raises(InputError, match=r"backend must be poem\.Threads"):

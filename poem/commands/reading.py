@@ -188,10 +188,12 @@ def place(text: str) -> Path | str:
 def packed_log(options: argparse.Namespace) -> "PackedLog | None":
     """Open the log that a command was given if it is a packed one."""
     from poem.packed import is_packed, open_log
+    from poem.readers import files_of
 
     if not is_packed(options.log):
         if isinstance(options.log, str):
             raise InputError(f"{options.log} is no packed log. Only packed logs are read from addresses.")
+        files_of(options.log)  # says what else is wrong
         for name in ("memory", "scheduler"):
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for packed logs; {options.log} is none. Pack it first (poem pack).")

@@ -33,7 +33,7 @@ from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
 from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
-from poem.packed import PackedLog
+from poem.packed import PackedLog, how_to_open
 from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, was_trained_on
 
 L = TypeVar("L", BanditLog, PackedLog)
@@ -63,7 +63,9 @@ def estimate(
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        raise InputError(
+            f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.{how_to_open(log)}"
+        )
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
     log.need_propensities()
@@ -223,7 +225,7 @@ def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed:
     if interval not in METHODS:
         raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
     if not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.{how_to_open(log)}")
     if not isinstance(draws, Resampling):
         raise InputError(f"resampling must be a poem.Resampling, such as poem.Resampling(folds=5); found {draws!r}.")
     for name, value in (("replicates", draws.replicates), ("seed", seed)):

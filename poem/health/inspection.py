@@ -25,7 +25,7 @@ from poem.health.availability import tried
 from poem.health.facts import Facts
 from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
 from poem.health.sound import SoundLog, sound_log
-from poem.packed import PackedLog, sample_units
+from poem.packed import PackedLog, how_to_open, sample_units
 from poem.readers import RawLog
 
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that are inspected
@@ -67,7 +67,9 @@ def inspect(
     if isinstance(source, BanditLog):
         return _health("the log", SoundLog(source, np.arange(len(source)), []), len(source))
     if not isinstance(source, RawLog):
-        raise InputError(f"inspect takes a RawLog or a BanditLog; found {type(source).__name__}.")
+        raise InputError(
+            f"inspect takes a BanditLog, a PackedLog or a RawLog; found {type(source).__name__}.{how_to_open(source)}"
+        )
     known = None if labels is None else tuple(labels)
     found = sound_log(source, features, known, missing, encoding)
     return _health(source.origin.name, found, source.table.num_rows)

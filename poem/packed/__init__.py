@@ -2,10 +2,10 @@
 
 from poem.packed.fingerprint import share_units
 from poem.packed.hashing import HashArray, context_folds, rows_apart, unit_hashes, value_hashes
-from poem.packed.log import PackedLog
+from poem.packed.log import IN_MEMORY, PackedLog
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
-from poem.packed.opening import is_packed, open_log
+from poem.packed.opening import how_to_open, is_packed, open_log
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.rows import has_catalogue
@@ -13,6 +13,7 @@ from poem.packed.sampling import Sample, full_folds, part_within, sample_units, 
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
+    "IN_MEMORY",
     "HashArray",
     "PackWriter",
     "PackedLog",
@@ -22,6 +23,7 @@ __all__ = [
     "extremes_of",
     "full_folds",
     "has_catalogue",
+    "how_to_open",
     "is_packed",
     "logger_counts",
     "open_log",

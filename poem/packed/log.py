@@ -19,8 +19,13 @@ from poem.packed.shard_file import read_shard
 from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
+IN_MEMORY = "a part of it can be read into memory: log.part(0, 0.1).to_log()"
 
 View = Callable[[BanditLog, HashArray], BanditLog]
+
+
+class NotInMemoryError(InputError, AttributeError):
+    """What was asked of a packed log only a log in memory has."""
 
 
 class PackedLog:
@@ -65,6 +70,12 @@ class PackedLog:
         from poem.packed.opening import reopened
 
         return reopened, (self.folder.place, self.low, self.high, self.view)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say how to get at what only a log in memory has; this is not called for anything that is here."""
+        if hasattr(BanditLog, name) or name in BanditLog.__annotations__:
+            raise NotInMemoryError(f"this takes a log in memory: a packed log has no {name!r}, but {IN_MEMORY}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""

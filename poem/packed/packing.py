@@ -92,6 +92,8 @@ def pack_log(
             policy.log_prob_of(source.take(np.arange(1)))  # says what does not fit
         with pack_folder(target):
             return _dealt(_blocks(source), len(source), rows_apart(source), None, target, threads, progress)
+    if isinstance(source, PackedLog):
+        raise InputError(f"{source.folder} is packed already. Copy the folder, or pass the original files.")
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise InputError("pack_log takes paths or a BanditLog; write a data frame to a Parquet file first.")

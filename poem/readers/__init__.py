@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from poem.readers.checked import choices_by_row, contexts_by_row, log_of
     from poem.readers.columns import INDEXES, Columns, Roles
     from poem.readers.convert import convert_log
-    from poem.readers.detect import suffix_format, written_suffixes
+    from poem.readers.detect import UNFINISHED, files_of, is_unfinished, suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
     from poem.readers.likeness import Likeness
     from poem.readers.lines import check_parsed
@@ -28,6 +28,7 @@ __all__ = [
     "INDEXES",
     "OF_ACTIONS",
     "SUM_OFF",
+    "UNFINISHED",
     "Choices",
     "Columns",
     "Likeness",
@@ -44,7 +45,9 @@ __all__ = [
     "distributions",
     "empty_columns",
     "feature_tables",
+    "files_of",
     "format_named",
+    "is_unfinished",
     "labels_column",
     "log_of",
     "looks_like",
@@ -65,7 +68,7 @@ _MODULES = {
     "checked": ("choices_by_row", "contexts_by_row", "log_of"),
     "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
-    "detect": ("suffix_format", "written_suffixes"),
+    "detect": ("UNFINISHED", "files_of", "is_unfinished", "suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
     "likeness": ("Likeness",),
     "lines": ("check_parsed",),

@@ -20,7 +20,7 @@ from poem.readers.block_types import SeenTypes
 from poem.readers.blocks import Block, Cutting, moved
 from poem.readers.checked import BY_DEFAULT, log_of, plain_labels
 from poem.readers.columns import Columns, Roles
-from poem.readers.detect import common_format, files_of
+from poem.readers.detect import common_format, distinct, files_of
 from poem.readers.facts import Facts, with_outputs
 from poem.readers.held_contexts import HeldContexts
 from poem.readers.likeness import NOTHING_KNOWN, Likeness
@@ -102,7 +102,7 @@ class LogStream:
         if not sources:
             raise InputError("a log has at least one file; none was given.")
         paths = [Path(source) for source in sources]
-        self.files = [file for path in paths for file in files_of(path)]
+        self.files = distinct([file for path in paths for file in files_of(path)])
         self.name = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
         self.missing = columns.propensity == "missing"
         self.columns = replace(columns, propensity=None) if self.missing else columns

@@ -12,7 +12,7 @@ from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
-from poem.packed import PackedLog, sample_units
+from poem.packed import PackedLog, how_to_open, sample_units
 from poem.policies import (
     NO_POLICY,
     FlooredPolicy,
@@ -197,7 +197,8 @@ def _check(policy: Any, log: Any, other: Any) -> None:
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, kinds) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        found = f"{type(policy).__name__} and {type(log).__name__}"
+        raise InputError(f"a report takes (policy, log); found {found}.{how_to_open(log)}")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a Policy or a FlooredPolicy; found {type(other).__name__}.")
     if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
