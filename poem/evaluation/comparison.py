@@ -33,8 +33,8 @@ from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
 from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
-from poem.packed import PackedLog
-from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one
+from poem.packed import PackedLog, how_to_open
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, was_trained_on
 
 L = TypeVar("L", BanditLog, PackedLog)
 ALL: dict[str, Estimator] = {
@@ -63,7 +63,9 @@ def estimate(
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        raise InputError(
+            f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.{how_to_open(log)}"
+        )
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
     log.need_propensities()
@@ -206,7 +208,9 @@ def _packed(
     backend = log.backend or backends.Threads(options.threads.count)
     request = Request(named, estimators, against, model, draws.folds, options, backend)
     found, by_estimated = evaluate_packed(log, request, weighted=whole, estimated=other, progress=progress)
-    return found if by_estimated is None else _beside(found, by_estimated)
+    found = found if by_estimated is None else _beside(found, by_estimated)
+    own = [(name, policy) for name, policy in named if isinstance(policy, Policy | FlooredPolicy)]
+    return replace(found, trained_on_log=tuple(name for name, policy in own if was_trained_on(policy, log)))
 
 
 def _check_against(against: Any, names: list[str]) -> None:
@@ -221,7 +225,7 @@ def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed:
     if interval not in METHODS:
         raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
     if not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.{how_to_open(log)}")
     if not isinstance(draws, Resampling):
         raise InputError(f"resampling must be a poem.Resampling, such as poem.Resampling(folds=5); found {draws!r}.")
     for name, value in (("replicates", draws.replicates), ("seed", seed)):

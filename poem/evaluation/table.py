@@ -12,6 +12,8 @@ from poem.estimators import ONLY_FOR, Estimate, check_level
 from poem.evaluation.diagnostics import Diagnostics, Verdict
 from poem.text import Grid, Sheet
 
+TOO_GOOD = "{name} was trained on this very log; its estimates are too good"
+
 
 @dataclass(frozen=True)
 class Line:
@@ -63,6 +65,9 @@ class Evaluation:
         The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
     sampled : int or None
         For a packed log, how many independent units the loss model and automatic thresholds come from; None for all.
+    trained_on_log : tuple of str
+        Of a packed log, the policies that were trained on it, or on units of the same part: their estimates are too
+        good.
     """
 
     lines: tuple[Line, ...]
@@ -77,6 +82,7 @@ class Evaluation:
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
     model: str | None = None
     sampled: int | None = None
+    trained_on_log: tuple[str, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
         """Return the line of (policy, estimator)."""
@@ -136,6 +142,7 @@ class Evaluation:
             parts.append(f"automatic thresholds{' and the loss model' if self.model else ''} come from {of}")
         if self.skipped:
             parts.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
+        parts += [TOO_GOOD.format(name=name) for name in self.trained_on_log]
         parts += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
         parts += [
             f"{name} chooses {found.most_probable()}" for name, found in self.diagnostics.items() if found.actions
@@ -207,6 +214,7 @@ class Evaluation:
             "skipped": list(self.skipped),
             "model": self.model,
             "sampled": self.sampled,
+            "trained_on_log": list(self.trained_on_log),
             "propensities": self.propensities,
             "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
             "lines": [self._as_shown(line) for line in self.to_dicts()],

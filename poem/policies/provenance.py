@@ -3,7 +3,7 @@
 import numpy as np
 
 from poem.data import BanditLog
-from poem.packed import PackedLog
+from poem.packed import PackedLog, share_units
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 
@@ -22,7 +22,8 @@ def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | 
     ----------
     policy : Policy, with or without a floor
     log : BanditLog, PackedLog or str
-        The log, or its fingerprint.
+        The log, or its fingerprint. A part of a packed folder is recognised if the policy was trained on some of its
+        units.
 
     Returns
     -------
@@ -32,7 +33,7 @@ def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | 
     known = without_floor(policy).record.log
     if known is None:
         return None
-    return bool(known == (log if isinstance(log, str) else log.fingerprint()))
+    return share_units(known, log if isinstance(log, str) else log.fingerprint())
 
 
 def made_log(policy: Policy | FlooredPolicy, log: BanditLog) -> bool | None:

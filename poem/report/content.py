@@ -12,8 +12,17 @@ from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
-from poem.packed import PackedLog, sample_units
-from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
+from poem.packed import PackedLog, how_to_open, sample_units
+from poem.policies import (
+    NO_POLICY,
+    FlooredPolicy,
+    Judged,
+    Policy,
+    check_packed,
+    judge_all,
+    was_trained_on,
+    without_floor,
+)
 from poem.report.certified import Certified, certified_line
 from poem.report.changes import Changes, find_changes
 from poem.report.sums import AnyPolicy
@@ -135,6 +144,8 @@ def describe(
 ) -> Content:
     """Find out all that a report says."""
     _check(policy, source, other)
+    if isinstance(source, PackedLog):
+        check_packed(policy, source)
     log = sample_units(source, MOST_UNITS, source.memory * SAMPLE).log if isinstance(source, PackedLog) else source
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
@@ -186,7 +197,8 @@ def _check(policy: Any, log: Any, other: Any) -> None:
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, kinds) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        found = f"{type(policy).__name__} and {type(log).__name__}"
+        raise InputError(f"a report takes (policy, log); found {found}.{how_to_open(log)}")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a Policy or a FlooredPolicy; found {type(other).__name__}.")
     if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
