@@ -12,6 +12,8 @@ from poem.estimators import ONLY_FOR, Estimate, check_level
 from poem.evaluation.diagnostics import Diagnostics, Verdict
 from poem.text import Grid, Sheet
 
+LEAST_SHARE = 0.005  # that is shown
+
 
 @dataclass(frozen=True)
 class Line:
@@ -61,6 +63,8 @@ class Evaluation:
         outputs' probabilities are known.
     model : str or None
         The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
+    shares : dict of float
+        By the name of the policy: the share of its own probabilities in what the loss model predicts.
     sampled : int or None
         For a packed log, how many independent units the loss model and automatic thresholds come from; None for all.
     """
@@ -76,6 +80,7 @@ class Evaluation:
     outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
     model: str | None = None
+    shares: dict[str, float] = field(default_factory=dict)
     sampled: int | None = None
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
@@ -130,7 +135,7 @@ class Evaluation:
                 "t and bootstrap intervals exist for all"
             )
         if self.model is not None:
-            parts.append(f"loss model: {self.model}")
+            parts.append(f"loss model: {self.model}{self._shared()}")
         if self.sampled is not None:
             of = f"{self.sampled:,} of {self.logged.units:,} independent units"
             parts.append(f"automatic thresholds{' and the loss model' if self.model else ''} come from {of}")
@@ -141,6 +146,11 @@ class Evaluation:
             f"{name} chooses {found.most_probable()}" for name, found in self.diagnostics.items() if found.actions
         ]
         return Sheet(*parts)
+
+    def _shared(self) -> str:
+        """Return how much policies have a say in the loss model."""
+        heard = [f"{name} {100.0 * share:.0f}%" for name, share in self.shares.items() if share >= LEAST_SHARE]
+        return f"; share of policies' own probabilities in it: {', '.join(heard)}" if heard else ""
 
     def _shown(self, loss: float) -> float:
         """Return a loss, or a difference of losses, as what the log called it."""
@@ -206,6 +216,7 @@ class Evaluation:
             "outcome": self.outcome,
             "skipped": list(self.skipped),
             "model": self.model,
+            "shares": self.shares,
             "sampled": self.sampled,
             "propensities": self.propensities,
             "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
