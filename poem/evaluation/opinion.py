@@ -27,8 +27,8 @@ class Opinion:
     share : float
         The mean of β over rows.
     factor : float
-        φ: squared errors are usually φ·m·(1 − m), where m is the prediction as a share of the range of losses. This is
-        the variance of a loss that is one of two, times what all rows say.
+        φ: squared errors are usually φ·m·(1 − m), where m is the prediction as a share of the range of losses. They
+        count as far as the policy has a share: without one, all is as if it were not asked.
     """
 
     shares: tuple[float, ...]
@@ -40,10 +40,9 @@ class Opinion:
         """Learn it from rows; ``fold`` is that of the model that has not seen the row, ``span`` the range of losses."""
         predicted, _ = rows.model
         shares = _shares(rows.ratio, _step(rows, span), rows.loss - predicted, fold, folds)
-        found = cls(tuple(shares.tolist()), float(shares[fold].mean()), 1.0)
-        heard = found.heard(rows, fold, span)
-        assert heard.scatter is not None
-        errors, usual = heard.loss - heard.model[0], float(heard.scatter.sum())
+        found = cls(tuple(shares.tolist()), float(shares[fold].mean()), 0.0)
+        predicted, _ = found.heard(rows, fold, span).model
+        errors, usual = rows.loss - predicted, float(_usual(predicted, span).sum())
         return replace(found, factor=float(errors @ errors) / usual if usual > 0.0 else 0.0)
 
     def heard(self, rows: Rows, fold: IntArray, span: float) -> Rows:
@@ -53,8 +52,15 @@ class Opinion:
         share = np.array(self.shares)[fold]
         predicted = predicted + share * _step(rows, span)
         expected = expected + share * (-span * rows.repeated - expected)
-        m = np.clip(1.0 + predicted / span, 0.0, 1.0)
-        return replace(rows, predicted=predicted, expected=expected, scatter=self.factor * m * (1.0 - m))
+        squares = (rows.loss - predicted) ** 2
+        scatter = squares + self.share * (self.factor * _usual(predicted, span) - squares)
+        return replace(rows, predicted=predicted, expected=expected, scatter=scatter)
+
+
+def _usual(predicted: FloatArray, span: float) -> FloatArray:
+    """Return m·(1 − m) of each row: the variance of a loss that is one of two."""
+    m = np.clip(1.0 + predicted / span, 0.0, 1.0)
+    return np.asarray(m * (1.0 - m))
 
 
 def _step(rows: Rows, span: float) -> FloatArray:
