@@ -14,6 +14,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.estimators import Rows
 
 DOUBT = 5.0  # rows that speak for the loss model alone
+PLENTY = 0.2  # of a share, from which on usual errors count in full
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Opinion:
         predicted = predicted + share * _step(rows, span)
         expected = expected + share * (-span * rows.repeated - expected)
         squares = (rows.loss - predicted) ** 2
-        scatter = squares + self.share * (self.factor * _usual(predicted, span) - squares)
+        scatter = squares + min(1.0, self.share / PLENTY) * (self.factor * _usual(predicted, span) - squares)
         return replace(rows, predicted=predicted, expected=expected, scatter=scatter)
 
 
