@@ -136,8 +136,9 @@ def evaluate(
         What the differences are to: the logged losses themselves, or another policy.
     model : "auto", "linear", a scikit-learn regressor, or None
         The loss model of DM and DR. ``"auto"`` is what :func:`poem.fit` uses: for classes, the better of a linear model
-        and of a hidden right class; for label sets, a linear one. A regressor is for outputs of which one is chosen; it
-        sees the context beside the class, or beside the features of the action.
+        and of a hidden right class; for label sets, a linear one. Where one of several outputs is chosen, the policy's
+        own probabilities have a share in it. A regressor is for such outputs too; it sees the context beside the class,
+        or beside the features of the action.
     loggers : dict, optional
         The policies of a log of several loggers: estimates then use the balanced weights of
         :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.
@@ -249,8 +250,9 @@ def _beside(logged: Evaluation, estimated: Evaluation) -> Evaluation:
         return f"{name}, p estimated"
 
     lines = tuple(replace(line, policy=named(line.policy)) for line in estimated.lines)
-    diagnostics = {named(name): found for name, found in estimated.diagnostics.items()}
-    return replace(logged, lines=logged.lines + lines, diagnostics=logged.diagnostics | diagnostics)
+    diagnostics = logged.diagnostics | {named(name): found for name, found in estimated.diagnostics.items()}
+    shares = logged.shares | {named(name): share for name, share in estimated.shares.items()}
+    return replace(logged, lines=logged.lines + lines, diagnostics=diagnostics, shares=shares)
 
 
 def _estimators(given: Any) -> dict[str, Estimator]:

@@ -211,7 +211,9 @@ class Streamed:
             drawn = replicates_of([*(self.of[key] for key in self.keys if key[1:2] == ("of",)), logged])
         uncertainty = Uncertainty(options.best, logged, estimates, drawn, **options.interval_kind)
         found = Table(parts, logged, self.request.against, options, uncertainty).evaluation(self.log.kind)
-        return replace(found, model=None if self.model is None else self.model.name, sampled=self.sampled)
+        model = None if self.model is None else self.model.name
+        shares = {one.name: one.opinion.share for one in self.candidates if one.opinion is not None}
+        return replace(found, model=model, shares=shares, sampled=self.sampled)
 
 
 def _all_sums(scheme: Scheme, sums: ShardSums, keys: Sequence[Key]) -> dict[Key, MomentSums]:

@@ -13,6 +13,7 @@ from poem.evaluation.diagnostics import Diagnostics, Verdict
 from poem.text import Grid, Sheet
 
 TOO_GOOD = "{name} was trained on this very log; its estimates are too good"
+LEAST_SHARE = 0.005  # that is shown
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Evaluation:
         outputs' probabilities are known.
     model : str or None
         The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
+    shares : dict of float
+        By the name of the policy: the share of its own probabilities in what the loss model predicts.
     sampled : int or None
         For a packed log, how many independent units the loss model and automatic thresholds come from; None for all.
     trained_on_log : tuple of str
@@ -81,6 +84,7 @@ class Evaluation:
     outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
     model: str | None = None
+    shares: dict[str, float] = field(default_factory=dict)
     sampled: int | None = None
     trained_on_log: tuple[str, ...] = ()
 
@@ -136,7 +140,7 @@ class Evaluation:
                 "t and bootstrap intervals exist for all"
             )
         if self.model is not None:
-            parts.append(f"loss model: {self.model}")
+            parts.append(f"loss model: {self.model}{self._shared()}")
         if self.sampled is not None:
             of = f"{self.sampled:,} of {self.logged.units:,} independent units"
             parts.append(f"automatic thresholds{' and the loss model' if self.model else ''} come from {of}")
@@ -148,6 +152,11 @@ class Evaluation:
             f"{name} chooses {found.most_probable()}" for name, found in self.diagnostics.items() if found.actions
         ]
         return Sheet(*parts)
+
+    def _shared(self) -> str:
+        """Return how much policies have a say in the loss model."""
+        heard = [f"{name} {100.0 * share:.0f}%" for name, share in self.shares.items() if share >= LEAST_SHARE]
+        return f"; share of policies' own probabilities in it: {', '.join(heard)}" if heard else ""
 
     def _shown(self, loss: float) -> float:
         """Return a loss, or a difference of losses, as what the log called it."""
@@ -213,6 +222,7 @@ class Evaluation:
             "outcome": self.outcome,
             "skipped": list(self.skipped),
             "model": self.model,
+            "shares": self.shares,
             "sampled": self.sampled,
             "trained_on_log": list(self.trained_on_log),
             "propensities": self.propensities,
