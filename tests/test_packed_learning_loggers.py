@@ -1,4 +1,4 @@
-"""Loggers that learn while they log, in a packed log: rows in memory tell, in the order in which they were packed."""
+"""Loggers that learn while they log, in a packed log: all rows in memory tell, in the order of packing."""
 
 import numpy as np
 import pytest

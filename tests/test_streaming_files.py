@@ -190,3 +190,27 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     few, most = (tuple(map(int, line.split())) for line in found.stdout.splitlines())
     assert (few[0], most[0]) == (n // 10, n)
     assert most[1] < few[1] + 24  # MB
+
+
+def test_part_files_with_column_names_alone_are_scaled(tmp_path):
+    (tmp_path / "in").mkdir()
+    names = "x,y,output,loss,propensity\n"
+    for number, rows in enumerate(("", "1,2,0,1,0.5\n3,5,1,0,0.5\n", "", "8,1,0,0,0.5\n")):
+        write(tmp_path / "in" / f"part-{number}.csv", names + rows)
+    whole = poem.read_log(tmp_path / "in", features=poem.Encoding(scale=True))
+    found = poem.BanditLog.concat(blocks_of(tmp_path / "in", 1, features=poem.Encoding(scale=True)))
+    np.testing.assert_allclose(found.X, whole.X, rtol=1e-12)
+    with pytest.raises(ReadError, match="has no rows, only column names"):
+        LogStream([write(tmp_path / "log.csv", names)], features=poem.Encoding(scale=True)).learn()
+
+
+@pytest.mark.parametrize("large", [["1e300", "-1e300"], ["1e160"], ["1e300"]])
+def test_numbers_too_large_to_be_scaled(tmp_path, large):
+    """They are refused without a warning, however the file is cut."""
+    columns = {"x": [f"{i}.5" for i in range(90)], **outcome(90)}
+    for place, number in enumerate(large):
+        columns["x"][1 + 60 * place] = number
+    path = write(tmp_path / "log.csv", csv_text(columns))
+    assert_same_error(path, features=poem.Encoding(scale=True))
+    with pytest.raises(ReadError, match="too large to be scaled"):
+        poem.read_log(path, features=poem.Encoding(scale=True))

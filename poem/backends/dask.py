@@ -274,8 +274,19 @@ def _client_of(client: Any) -> Any:
 def _connected(address: str) -> Any:
     from distributed import Client
 
+    class Own(Client):  # type: ignore[misc] # distributed has no types
+        """A client that is closed if it does not get through: let go half made, it would wait for 20 seconds."""
+
+        def __init__(self) -> None:
+            try:
+                super().__init__(address, timeout=CONNECT_SECONDS, set_as_default=False, name="poem")
+            except BaseException:
+                with suppress(Exception):
+                    self.close(timeout=1.0)
+                raise
+
     try:
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="poem")
+        return Own()
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"no Dask scheduler answers at {address!r} ({_said(error)}). Start one (dask scheduler), "

@@ -44,6 +44,8 @@ def open_log(place: str | os.PathLike[str], *, memory: int | str | None = None, 
         text = folder.read(NAME)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise PackedError(_why_not(folder)) from error
+    except PermissionError as error:
+        raise PackedError(f"{folder}: {NAME} cannot be read: {error.strerror or error}.") from error
     manifest = manifest_from(text, str(folder))
     for note in manifest.shards:
         check_present(folder, note)

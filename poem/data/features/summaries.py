@@ -28,6 +28,7 @@ from poem.files import (
 MANY_CATEGORIES = 1000  # above which a column of strings is hashed
 WORDS = 3.0  # words on average, above which the strings of a column are text
 MOST_NUMBERS = 8192  # of a column, that a sample keeps
+LARGEST_SCALED = 1e140  # beyond it squares may overflow, in some blocks or in all rows together
 
 
 @dataclass(frozen=True)
@@ -123,14 +124,17 @@ class Moments:
 
         values = without_gaps(floats(column), np.nan, name, place)
         if not len(values):
-            raise LogError(f"column {name!r} has no rows; it cannot be scaled. Pass at least one context.")
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaler = StandardScaler().fit(values[:, None])
+            return Moments(0, 0.0, 0.0)
+        if np.nanmax(np.abs(values), initial=0.0) > LARGEST_SCALED:
+            raise LogError(f"column {name!r} has numbers too large to be scaled. Fix them, or leave the column out.")
+        scaler = StandardScaler().fit(values[:, None])
         count = int(np.max(scaler.n_samples_seen_))
         return Moments(count, float(scaler.mean_[0]), float(scaler.var_[0]))
 
     def joined(self, later: "Moments") -> "Moments":
         """Return the moments of these numbers and of later ones."""
+        if not (self.count and later.count):
+            return self if self.count else later
         count = self.count + later.count
         share, apart = later.count / count, later.mean - self.mean
         within = (1.0 - share) * self.variance + share * later.variance
@@ -163,20 +167,13 @@ class Numbers(Summary):
         return replace(self, sample=self.sample.joined(later.sample), middle=None, moments=moments)
 
     def kind(self) -> Numeric:
-        mean, scale = (0.0, 1.0) if self.moments is None else self._scaling(self.moments)
+        if self.moments is not None and not self.moments.count:
+            raise LogError(f"column {self.name!r} has no rows; it cannot be scaled. Pass at least one context.")
+        mean, scale = (0.0, 1.0) if self.moments is None else (self.moments.mean, self.moments.deviation())
         fill = self.middle
         if fill is None and len(self.sample.values):
             fill = lower_median(self.sample.values)
         return (Imputed if self.missing else Numeric)(self.name, mean, scale, fill)
-
-    def _scaling(self, moments: Moments) -> tuple[float, float]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaling = moments.mean, moments.deviation()
-        if not np.isfinite(scaling).all():
-            raise LogError(
-                f"column {self.name!r} has numbers too large to be scaled. Fix them, or leave the column out."
-            )
-        return scaling
 
 
 # ---- strings --------------------------------------------------------------------------------------
