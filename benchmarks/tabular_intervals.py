@@ -6,6 +6,7 @@ python -m benchmarks.tabular_intervals --data DIR [--sets iris,wine,…] [--logs
 Half of a set fits two policies to true classes: a weak one that logs, and a better one that is judged. Contexts of a
 log are drawn with replacement from the other half, as many as it has. So the better policy's loss on that half is the
 truth. Every log is appended to the CSV file. ``--before`` compares widths with the file of another version, log by log.
+Logs of fewer than two effective rows have no interval: they are counted, and have no part in widths and coverage.
 """
 
 import argparse
@@ -52,7 +53,9 @@ def judged(name: str, folder: Path, seed: int) -> dict[str, object]:
 
 def summary(rows: list[dict[str, str]], before: list[dict[str, str]]) -> str:
     """Return a line per set and one for all: widths, their ratio to those of another version, and coverage."""
-    earlier = {(row["set"], row["seed"]): float(row["width"]) for row in before}
+    known = len(rows)
+    rows = [row for row in rows if np.isfinite(float(row["width"]))]
+    earlier = {(row["set"], row["seed"]): float(row["width"]) for row in before if np.isfinite(float(row["width"]))}
     lines, ratios = [], []
     for name in dict.fromkeys(row["set"] for row in rows):
         mine = [row for row in rows if row["set"] == name]
@@ -66,7 +69,11 @@ def summary(rows: list[dict[str, str]], before: list[dict[str, str]]) -> str:
         )
     covered = np.mean([row["covers"] == "True" for row in rows])
     return "\n".join(
-        [*lines, f"{'all':<14} {len(rows):>4} logs, mean ratio {np.mean(ratios):.3f}, covers {covered:.1%}"]
+        [
+            *lines,
+            f"{'all':<14} {len(rows):>4} logs, mean ratio {np.mean(ratios):.3f}, covers {covered:.1%}; "
+            f"{known - len(rows)} without an interval",
+        ]
     )
 
 

@@ -211,7 +211,7 @@ def test_the_result_shows_the_folds_and_the_prospects(found):
     chosen = next(row for row in found.table.to_dicts() if row["chosen"])
     assert chosen["gain"] == -found.chosen.gain.value
     assert chosen["gain_likely"] == -found.chosen.gain.likely
-    assert chosen["units_to_certify"] == found.chosen.forecast.units_needed(0.05)
+    assert chosen["units_to_certify"] == pytest.approx(found.chosen.forecast.units_needed(0.05))
     assert chosen["learner"] == found.chosen.learner
 
 

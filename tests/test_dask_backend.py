@@ -43,6 +43,12 @@ def test_sums_over_shards_are_those_of_threads_to_the_bit(client, log):
     assert list(backend.each(Slow(0.01), [])) == []
 
 
+def test_a_client_is_taken_for_its_cluster(client, log):
+    found = poem.open_log(log.folder.place, backend=client)
+    assert isinstance(found.backend, poem.Dask)
+    assert found.backend.client is client
+
+
 def test_large_tasks_are_sent_in_parts(client, monkeypatch):
     monkeypatch.setattr(module, "PART_BYTES", 1000)
     task = Added(np.arange(2000.0))

@@ -18,9 +18,9 @@ def estimates(seed=0, n=900, shift=0.0):
     terms = [
         Terms(loss),
         Terms(ratio * loss, held=ratio**2),
-        Terms(ratio * loss, base=base, held=np.abs(loss)),
+        Terms(ratio * loss, base=base, held=np.abs(loss), luck=base - loss),
         Terms(ratio * loss, bottom=ratio, constant=2.0, held=ratio),
-        Terms(ratio * loss, bottom=ratio, base=base),
+        Terms(ratio * loss, bottom=ratio, base=base, luck=loss - base),
         Terms(other * loss, bottom=other, base=base),
     ]
     return [one.by_unit(unit) for one in terms]
@@ -30,8 +30,8 @@ def part(sums, units):
     """Some units of an estimate, whose bottom is still its count if it was."""
     count = sums.count[units]
     bottom = count if sums.is_mean else sums.bottom[units]
-    base, held = (None if one is None else one[units] for one in (sums.base, sums.held))
-    return UnitSums(count, sums.top[units], bottom, base, sums.constant, held)
+    base, held, luck = (None if one is None else one[units] for one in (sums.base, sums.held, sums.luck))
+    return UnitSums(count, sums.top[units], bottom, base, sums.constant, held, luck)
 
 
 def moments(scheme, sums, parts, hashes):
@@ -63,9 +63,11 @@ def test_values_and_errors_are_those_of_the_units(known, parts, shift):
         assert one.value() == pytest.approx(units.value(), rel=1e-12)
         assert one.stderr() == pytest.approx(units.stderr(), rel=1e-9)
         assert one.held_back() == pytest.approx(units.held_back(), rel=1e-9)
+        assert one.stderr_of_luck() == pytest.approx(units.stderr_of_luck(), rel=1e-9)
         squares, cubes = one.scaled()
         assert cubes / squares**1.5 == pytest.approx(np.sum(units.shares() ** 3) / one.squares() ** 1.5, rel=1e-6)
         assert one.acceleration() == pytest.approx(units.acceleration(), rel=0.05, abs=0.003)
+    assert sum(one.stderr_of_luck() > 0.0 for one in answers) == 1  # of two opposite ones
     for i, j in PAIRS:
         expected = standard_error(sums[i].shares() - sums[j].shares())
         assert answers[i].stderr_less(answers[j]) == pytest.approx(expected, rel=1e-8), (i, j)

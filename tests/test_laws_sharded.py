@@ -240,8 +240,28 @@ def test_estimated_propensities_are_those_of_unseen_units(tmp_path):
 
 def test_inspection_of_a_sample_says_so(large):
     log, whole = large
-    assert "rows of units drawn at random are inspected" in str(poem.inspect(log))
-    assert poem.inspect(whole.replaced(memory=1 << 30)).of("sample") is None
+    some, every = poem.inspect(log), poem.inspect(whole.replaced(memory=1 << 30))
+    assert "rows of units drawn at random are inspected" in str(some)
+    assert "drawn at random" not in str(every)
+    # What can be learnt is what all rows can teach.
+    for name in ("rows", "clip"):
+        assert some.of(name).value == every.of(name).value
+    assert [one.name for one in some.findings if one.topic == "rows"] == ["rows"]
+    assert some.of("clip").text == every.of("clip").text  # with λ*
+    for name in ("effective rows", "detectable improvement"):
+        assert some.of(name).value == pytest.approx(every.of(name).value, rel=0.2)
+
+
+def test_inspection_says_nothing_of_the_order_that_packing_lost(tmp_path):
+    rows = world(400)
+    times = np.random.default_rng(0).permutation(400.0 + np.arange(400.0))
+    found = poem.inspect(packed(rows.replaced(time=times), tmp_path / "timed", 3))
+    assert found.of("span").text == "from 400 to 799"
+    # A row is named by its place in what was packed.
+    loss = rows.loss.copy()
+    loss[123] = 1e6
+    found = poem.inspect(packed(rows.replaced(loss=loss), tmp_path / "far", 3))
+    assert "row 123)" in found.of("outliers").text
 
 
 class Interrupted(Threads):

@@ -167,6 +167,7 @@ def test_a_second_process_never_compiles_not_even_for_copies_of_a_log():
     assert loaded <= {name for name, counts in first.items() if sum(counts)}
     assert {name.split(".")[2] for name in loaded if name.startswith("poem.structures.")} == STRUCTURES
     assert {name.split(".")[1] for name in loaded} == {
+        "certificates",
         "compute",
         "estimators",
         "optimizers",

@@ -474,7 +474,7 @@ def test_parts_with_different_types(tmp_path):
 def test_parts_of_different_formats(tmp_path):
     parquet(tmp_path / "0.parquet")
     write(tmp_path / "1.csv", CSV)
-    with refuses(ReadError, "0.parquet (parquet)", "1.csv (csv)", "part files must be of one kind"):
+    with refuses(ReadError, "0.parquet is parquet and 1.csv is csv", "all files of a log must be of one kind"):
         poem.read_log(tmp_path)
 
 

@@ -157,6 +157,7 @@ def assert_same(one, two, sketched=SKETCHED):
         ]
     for name in ("value", "stderr", "n", "units", "effective_n"):
         np.testing.assert_allclose(getattr(one.logged, name), getattr(two.logged, name), rtol=1e-9)
+    assert one.shares == pytest.approx(two.shares, rel=1e-9, abs=1e-12)
     named = ("interval", "level", "against", "propensities", "outcome", "skipped", "model")
     assert [getattr(one, name) for name in named] == [getattr(two, name) for name in named]
 
@@ -172,13 +173,25 @@ def test_a_packed_log_is_judged_as_its_rows_are(cut, kind, shards):
             assert_same(poem.evaluate(policies, log, model="linear", n_jobs=threads, **options), expected)
 
 
+@pytest.mark.parametrize("shards", [1, 2, 7])
+@pytest.mark.parametrize("kind", ["classes", "sparse", "label sets", "offered", "rare", "extreme"])
+def test_policies_have_the_same_share_in_the_loss_model(cut, kind, shards):
+    log = cut(kind, shards)
+    policies, (rows, model) = policies_for(log), in_memory(log, "auto")
+    for options in ({}, {"against": "even", "interval": "normal"}):
+        found = poem.evaluate(policies, log, **options)
+        assert_same(found, poem.evaluate(policies, rows, model=model, **options))
+        assert set(found.shares) == (set() if kind == "label sets" else set(policies))
+
+
+@pytest.mark.parametrize("model", ["linear", "auto"])
 @pytest.mark.parametrize("kind", ["classes", "grouped", "label sets", "offered"])
-def test_bounds_for_any_n_and_clipped_ratios_are_the_same(cut, kind):
+def test_bounds_for_any_n_and_clipped_ratios_are_the_same(cut, kind, model):
     log = cut(kind, 2)
-    policies, (rows, model) = policies_for(log), in_memory(log)
+    policies, (rows, fitted) = policies_for(log), in_memory(log, model)
     for options in ({"interval": "bernstein"}, {"estimators": CLIPPED}):
-        expected = poem.evaluate(policies, rows, model=model, **options)
-        assert_same(poem.evaluate(policies, log, model="linear", **options), expected)
+        expected = poem.evaluate(policies, rows, model=fitted, **options)
+        assert_same(poem.evaluate(policies, log, model=model, **options), expected)
 
 
 def test_one_estimate_is_the_same(cut):
@@ -218,12 +231,13 @@ def test_loss_models_of_others_and_classifiers_are_the_same(cut):
     assert poem.evaluate(policies, log, model=Ridge(), **options).skipped == ("function",)
 
 
-def test_each_logger_is_judged_alone(folder):
+@pytest.mark.parametrize("model", ["linear", "auto"])
+def test_each_logger_is_judged_alone(folder, model):
     log = grouped()
     names = np.random.default_rng(2).choice(["first", "second"], len(log))
-    log = packed(log.with_loggers(names), folder / "loggers", 3)
-    policies, (rows, model) = policies_for(log), in_memory(log)
-    one, two = (poem.evaluate(policies, given, model=by) for given, by in ((log, "linear"), (rows, model)))
+    log = packed(log.with_loggers(names), folder / f"loggers {model}", 3)
+    policies, (rows, fitted) = policies_for(log), in_memory(log, model)
+    one, two = (poem.evaluate(policies, given, model=by) for given, by in ((log, model), (rows, fitted)))
     assert_same(one, two)
     assert list(one.by_logger) == ["first", "second"]
     for name, found in one.by_logger.items():
@@ -260,6 +274,8 @@ def test_estimated_propensities_stand_beside(cut):
     assert [line.policy for line in found.lines[20::10]] == ["new, p estimated", "even, p estimated"]
     by_fit = poem.evaluate(policies, fitted.log, model="linear")
     assert [line.value for line in by_fit.lines] == [line.value for line in found.lines[20:]]
+    shares = poem.evaluate(policies, log, estimated=fitted).shares
+    assert list(shares) == ["new", "even", "new, p estimated", "even, p estimated"]
     with pytest.raises(InputError, match="of this very log"):
         poem.evaluate(policies, rows, estimated=fitted)
 
@@ -311,10 +327,11 @@ def test_the_bootstrap_agrees_with_that_in_memory(cut):
 # ---- what is sampled -----------------------------------------------------------------------------
 
 
-def test_models_and_thresholds_come_from_a_sample_that_fits(cut, monkeypatch):
+@pytest.mark.parametrize("model", ["linear", "auto"])
+def test_models_and_thresholds_come_from_a_sample_that_fits(cut, monkeypatch, model):
     monkeypatch.setattr("poem.evaluation.pilot.MOST_UNITS", 40)
     policies = policies_for(cut("grouped"))
-    found = [poem.evaluate(policies, cut("grouped", shards), model="linear") for shards in (1, 2, 7)]
+    found = [poem.evaluate(policies, cut("grouped", shards), model=model) for shards in (1, 2, 7)]
     assert 20 <= found[0].sampled <= 60
     assert f"come from {found[0].sampled} of 79 independent units" in str(found[0])
     for other in found[1:]:

@@ -9,11 +9,11 @@ from scipy import special
 
 from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
-from poem.estimators import Bets, Terms, growth, log_capital, lower_bound, promising_share, standard_error
+from poem.estimators import Bets, Terms, downside, goal_bound, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
 from poem.text import Sheet
 
-POWER = 0.95  # the chance of a certificate that a forecast asks for
+SURE = 3.6  # standard errors of a gain that give a certificate with probability 95%, as simulated
 FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
@@ -36,16 +36,16 @@ class Forecast:
         """Return how many units give a certificate with probability 95%."""
         return _units_needed(self.growth, alpha)
 
-    def bets(self, units: int, largest: float, alpha: float) -> Bets:
-        """Return the stakes for this many units of a given largest size."""
-        share = promising_share(self.sums, floor_of(CAPS[self.cap]), self.sizes, self.largest, units, alpha)
-        return Bets.around(share * largest / self.largest)
+    @property
+    def spread(self) -> float:
+        """How far terms fall below their mean, for the stakes."""
+        return downside(self.sums, floor_of(CAPS[self.cap]), self.sizes, self.largest)
 
 
 def _units_needed(growth: float, alpha: float) -> float:
     """Return how many units give a certificate with probability 95%, if the log-capital grows so much per unit."""
-    # Near the optimum, the logarithm of the capital is z²/2 for a z with a standard deviation of 1.
-    wanted = 0.5 * (np.sqrt(2.0 * np.log(1.0 / alpha)) + float(special.ndtri(POWER))) ** 2
+    # Near the optimum, the logarithm of the capital is z²/2 for a gain of z standard errors.
+    wanted = 0.5 * (SURE - special.ndtri(0.95) - special.ndtri(alpha)) ** 2
     return float(wanted / growth) if growth > 0.0 else np.inf
 
 
@@ -74,7 +74,8 @@ class Certificate:
     confidence : float
     gain_at_least : float
         A lower bound on the gain. Given the ``conditions``, it is too high in at most one case in 20 (for a
-        confidence of 95%), for any number of rows and any distribution of losses and weights.
+        confidence of 95%), for any number of rows and any distribution of losses and weights. It is also never above
+        the lower end of Student's interval.
     gain : float
         The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
     interval : (float, float)
@@ -152,6 +153,7 @@ class Evidence:
     ratio, reward : (n,) array
         The rows' weights, and their rewards in [0, 1].
     units : (n,) int
+        In the order in which they came.
     logged : float
         The mean loss.
     """
@@ -166,12 +168,17 @@ class Evidence:
     def certificate(
         self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
     ) -> Certificate:
-        """Bet on the terms with stakes fixed beforehand."""
+        """Bet on the terms, unit after unit.
+
+        If units differ, a bettor who looks back may win by some of them alone. So the bound is never above the lower
+        end of Student's interval, which is one of their average.
+        """
         alpha, floor = 1.0 - confidence, floor_of(self.cap)
         sizes = np.bincount(self.units).astype(np.float64)
         sums = _sums(self.units, self.terms)
-        bound = lower_bound(sums, floor, alpha, foreseen.bets(len(sizes), float(sizes.max()), alpha), sizes)
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
+        bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
+        bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
         low, high = self._interval(sums, sizes, value, stderr)
         low = max(low, bound)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
@@ -191,7 +198,7 @@ class Evidence:
 
     def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
         """Return Student's t interval; if it depends on few units, widened to the betting interval."""
-        reach = float(special.stdtrit(max(len(sizes) - 1.0, 1.0), 0.975)) * stderr
+        reach = _quantile(len(sizes), 0.95) * stderr
         low, high = value - reach, value + reach
         if _effective((sums - value * sizes) ** 2) >= FEW:
             return low, high
@@ -212,6 +219,11 @@ class Evidence:
             f"the propensities cannot be right: the mean weight is above {least:.3g} with a confidence of "
             f"{1.0 - WRONG:.1%}, and no policy has one above 1",
         )
+
+
+def _quantile(units: int, confidence: float) -> float:
+    """Return how many standard errors Student's interval reaches to either side."""
+    return float(special.stdtrit(max(units - 1.0, 1.0), 0.5 * (1.0 + confidence)))
 
 
 def _effective(values: FloatArray) -> float:

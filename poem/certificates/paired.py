@@ -11,11 +11,12 @@ their mean.
 
 s makes the terms less noisy. With an imitation g of the logging policy and predicted rewards q, the best choice is
 
-    s = g·f,   f = κ + (1 − h/g)·q,   κ(x) = max over y of (h/g − 1)·q,
+    s = g·max(κ + (1 − h/g)·q, 0),
 
-for which, if g is the logging policy, t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g or q,
-however wrong, can make the mean of the terms too high. f is scaled down where Σ s would exceed a cap, which sets the
-floor.
+where the level κ(x) is at most the maximum over y of (h/g − 1)·q. At that level, and if g is the logging policy,
+t = (r − 1)·(R − q) + Σ (h − g)·q: the doubly robust difference. No g or q, however wrong, can make the mean of the
+terms too high. Σ s may not exceed a cap, which sets the floor: κ rises, like water, until it would, so that the lowest
+terms are lifted first.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.certificates.logger import LoggerScores
-from poem.compute import Threads
+from poem.compute import Threads, kernel
 from poem.data import BanditLog, Layout, Piece, Shard
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.models import ContextLosses
@@ -102,10 +103,7 @@ def _controls(
             block = shard.block(piece)
             scores = (block.scores(wide, layout.structure.n_scores), control.logger.of_piece(shard, piece))
             rng = np.random.default_rng([*control.seed, 7, shard.places(piece).start])
-            difference, most = _of_piece(layout, shard, piece, scores, control.losses, rng)
-            with np.errstate(divide="ignore", over="ignore"):
-                shrink = np.minimum(1.0, np.array(caps) / np.maximum(most, 1e-300)[:, None])
-            out[piece.rows] = difference[:, None] * np.repeat(shrink, np.diff(piece.starts), axis=0)
+            out[piece.rows] = _of_piece(layout, shard, piece, scores, control.losses, rng, frozen(np.array(caps)))
 
         threads.map(one, shard.pieces)
     return out
@@ -118,8 +116,9 @@ def _of_piece(
     scores: tuple[FloatArray, FloatArray],
     losses: ContextLosses,
     rng: np.random.Generator,
-) -> tuple[FloatArray, FloatArray]:
-    """Return s(x, y)/p − Σ s of each row before scaling, and the upper limit of Σ s in each context."""
+    caps: FloatArray,
+) -> FloatArray:
+    """Return s(x, y)/p − Σ s of each row for every cap."""
     space, m, values = piece.space, len(piece.starts) - 1, losses.of_piece(shard, piece)
 
     def tilts(y: AnyArray, starts: IntArray, part: slice) -> tuple[FloatArray, FloatArray]:
@@ -142,17 +141,44 @@ def _of_piece(
         return tilt, weight, np.arange(m + 1) * (len(tilt) // m), found[0][3]
 
     tilt, weight, starts, exact = all_outputs()
-    highest = np.maximum(np.maximum.reduceat(tilt, starts[:-1]), 0.0)
-    if not exact:  # κ must not come from the samples that the sum is taken over
-        tilt, weight, starts, _ = all_outputs()
-    off = np.repeat(highest, np.diff(starts)) - tilt
-    total = np.add.reduceat(weight * np.maximum(off, 0.0), starts[:-1])
-    most = total if exact else highest + 1.0
+    level, total = np.empty((2, m, len(caps)))
+    if exact:
+        _fill(frozen(tilt), frozen(weight), frozen(starts), caps, level)
+    else:  # no tilt is below −1, so that no sum is above κ + 1
+        highest = np.maximum.reduceat(tilt, starts[:-1])
+        level[:] = np.minimum(highest[:, None], caps - 1.0)
+        tilt, weight, starts, _ = all_outputs()  # κ must not come from the samples that the sum is taken over
+    _add_up(frozen(tilt), frozen(weight), frozen(starts), level, total)
     rows = np.repeat(np.arange(m), np.diff(piece.starts))
     log_g, own = tilts(piece.y, piece.starts, slice(None))
     odds = np.exp(np.minimum(log_g - layout.log_propensity[piece.rows], LARGEST_LOG_RATIO))
-    difference = odds * np.maximum(highest[rows] - own, 0.0) - total[rows]
-    return difference, most
+    return odds[:, None] * np.maximum(level[rows] - own[:, None], 0.0) - total[rows]
+
+
+@kernel
+def _fill(tilt: FloatArray, weight: FloatArray, starts: IntArray, caps: FloatArray, level: FloatArray) -> None:
+    """Find the levels κ of each context at which Σ weight·max(κ − tilt, 0) reaches the caps, or the highest tilt."""
+    for c in range(level.shape[0]):
+        first, last = starts[c], starts[c + 1]
+        order = first + np.argsort(tilt[first:last])
+        for j in range(len(caps)):
+            mass, moment, level[c, j] = 0.0, 0.0, tilt[order[-1]]
+            for t in order:
+                if mass * tilt[t] - moment >= caps[j]:
+                    level[c, j] = (caps[j] + moment) / mass if mass > 0.0 else tilt[t]
+                    break
+                mass += weight[t]
+                moment += weight[t] * tilt[t]
+
+
+@kernel
+def _add_up(tilt: FloatArray, weight: FloatArray, starts: IntArray, level: FloatArray, total: FloatArray) -> None:
+    """Sum weight·max(κ − tilt, 0) over the outputs of each context, for every level."""
+    for c in range(level.shape[0]):
+        for j in range(level.shape[1]):
+            total[c, j] = 0.0
+            for t in range(starts[c], starts[c + 1]):
+                total[c, j] += weight[t] * max(level[c, j] - tilt[t], 0.0)
 
 
 def _parts(layout: Layout, m: int) -> list[slice]:

@@ -12,12 +12,20 @@ from poem.commands.arguments import (
     add_seed,
     loss_bounds_of,
     names,
-    remark,
     share,
     show,
     working,
 )
-from poem.commands.reading import add_columns, add_packed, estimated, log_for, packed_log, place, read_raw_log
+from poem.commands.reading import (
+    add_columns,
+    add_packed,
+    estimated,
+    log_for,
+    packed_log,
+    place,
+    read_raw_log,
+    warned_if_seen,
+)
 from poem.text import Sheet
 
 if TYPE_CHECKING:
@@ -66,7 +74,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table of estimates."""
     from poem.evaluation import conclude, evaluate
-    from poem.policies import load_policy, on_log, same_reading, was_trained_on
+    from poem.policies import check_all_packed, load_policy, on_log, same_reading
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
@@ -74,15 +82,19 @@ def run(options: argparse.Namespace) -> int:
     policies: dict[str, Any] = {"policy": policy} if other is None else {"policy": policy, "other": other}
     log: BanditLog | PackedLog
     if packed is not None:
+        check_all_packed(
+            [(options.policy.name, policy), *([] if other is None else [(str(options.against), other)])], packed
+        )
+        seen = warned_if_seen(policy, options.policy, packed, options)
         log = estimated(packed, options)
     else:
         raw = read_raw_log(options, policy)
         log = log_for(policy, options.policy, raw, options)
         if other is not None and not same_reading(policy, other):
             policies["other"] = on_log(other, raw, log, name=options.against.name)
-    seen = bool(was_trained_on(policy, log))
-    if other is not None and other is policies["other"] and was_trained_on(other, log):
-        remark(options, f"warning: {options.against} was trained on this very log; its estimates are too good.")
+        seen = warned_if_seen(policy, options.policy, log, options)
+    if other is not None and other is policies["other"]:
+        warned_if_seen(other, options.against, log, options)
     with working(options, "evaluating"):
         found = evaluate(
             policies,

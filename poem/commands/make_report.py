@@ -5,7 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poem.commands.arguments import add_command, add_common, add_seed, share, show, working, writable
-from poem.commands.reading import add_columns, add_packed, estimated, log_for, packed_log, place, read_raw_log
+from poem.commands.reading import (
+    add_columns,
+    add_packed,
+    estimated,
+    log_for,
+    packed_log,
+    place,
+    read_raw_log,
+    warned_if_seen,
+)
 from poem.text import visible_line
 
 if TYPE_CHECKING:
@@ -40,7 +49,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, and print where it is."""
-    from poem.policies import load_policy
+    from poem.policies import check_packed, load_policy
     from poem.report import write_report
 
     writable(options.out, ".html", ".htm")
@@ -49,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
     packed = packed_log(options)
     log: BanditLog | PackedLog
     if packed is not None:
+        check_packed(policy, packed)
+        warned_if_seen(policy, options.policy, packed, options)
         log = estimated(packed, options)
     else:
         log = log_for(policy, options.policy, read_raw_log(options, policy), options)

@@ -136,11 +136,17 @@ def named_columns(options: argparse.Namespace) -> "Columns":
 
 def encoding_of(options: argparse.Namespace, raw: "RawLog", recipe: "Features | None" = None) -> "Encoding | None":
     """Return how columns become features; refuse to be told where the features are made already."""
-    found = encoding_asked(options)
-    if found is not None and (recipe is not None or raw.features is not None):
+    if recipe is not None or raw.features is not None:
         why = f"{raw.origin.name} holds features already" if recipe is None else "the features are those of --start"
-        raise InputError(f"--{_asked_encoding(options)[0]} has no effect: {why}. Leave it out.")
-    return found
+        check_no_encoding(options, why)
+    return encoding_asked(options)
+
+
+def check_no_encoding(options: argparse.Namespace, why: str) -> None:
+    """Refuse options about features where the features are made already."""
+    asked = _asked_encoding(options)
+    if asked:
+        raise InputError(f"--{asked[0]} has no effect: {why}. Leave it out.")
 
 
 def encoding_asked(options: argparse.Namespace) -> "Encoding | None":
@@ -182,10 +188,12 @@ def place(text: str) -> Path | str:
 def packed_log(options: argparse.Namespace) -> "PackedLog | None":
     """Open the log that a command was given if it is a packed one."""
     from poem.packed import is_packed, open_log
+    from poem.readers import files_of
 
     if not is_packed(options.log):
         if isinstance(options.log, str):
             raise InputError(f"{options.log} is no packed log. Only packed logs are read from addresses.")
+        files_of(options.log)  # says what else is wrong
         for name in ("memory", "scheduler"):
             if getattr(options, name) is not None:
                 raise InputError(f"--{name} is for packed logs; {options.log} is none. Pack it first (poem pack).")
@@ -283,3 +291,15 @@ def estimated(log: L, options: argparse.Namespace) -> L:
         found = estimate_propensities(log)
     remark(options, f"propensities are estimated, not logged: {found!r}")
     return cast("L", found.log)
+
+
+def warned_if_seen(
+    policy: "Policy | FlooredPolicy", path: Path, log: "BanditLog | PackedLog", options: argparse.Namespace
+) -> bool:
+    """Say before any work is done that a policy was trained on this very log; return whether it was."""
+    from poem.policies import was_trained_on
+
+    seen = bool(was_trained_on(policy, log))
+    if seen:
+        remark(options, f"warning: {path} was trained on this very log; its estimates are too good.")
+    return seen

@@ -188,10 +188,11 @@ def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options
     """Learn from a packed log; it is inspected by a sample."""
     from poem.health import check_fit
     from poem.packed import sample_units
-    from poem.policies import made_log, with_packed
+    from poem.policies import check_packed, made_log
 
     if options.out_of_time:
         raise InputError("--out-of-time needs rows in the order of time, which a packed log has not. Leave it out.")
+    check_packed(start, log, str(options.start))
     log = estimated(log, options)
     with working(options, "inspecting"):
         some = sample_units(log, 200_000, log.memory / 8).log
@@ -201,7 +202,7 @@ def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options
     made_it = start is not None and bool(made_log(start, some))
     result = _fitted(log, "auto" if options.valid is None else options.valid, start, made_it, options)
     if result.learnt is not None:
-        with_packed(result.learnt, log).save(options.out)
+        result.learnt.save(options.out)
     return _told(result, options)
 
 

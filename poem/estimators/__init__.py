@@ -9,7 +9,7 @@ from poem.estimators.base import (
     Whole,
     estimate_of,
 )
-from poem.estimators.betting import Bets, Capital, growth, log_capital, lower_bound, promising_share
+from poem.estimators.betting import Bets, Capital, downside, goal_bound, growth, log_capital, lower_bound
 from poem.estimators.direct import DirectMethod
 from poem.estimators.doubly_robust import DoublyRobust
 from poem.estimators.implicit_exploration import ImplicitExploration
@@ -79,14 +79,15 @@ __all__ = [
     "bootstrap",
     "check_level",
     "clopper_pearson",
+    "downside",
     "effective_number",
     "estimate_of",
+    "goal_bound",
     "growth",
     "least_mean",
     "log_capital",
     "lower_bound",
     "normal",
-    "promising_share",
     "replicates_of",
     "standard_error",
     "student",

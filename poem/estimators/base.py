@@ -113,6 +113,10 @@ class Rows:
         A loss model's prediction for the logged output, and its mean under the policy, on the same scale.
     whole : Whole, optional
         What holds for all rows, if these are some of them.
+    repeated : (n,), optional
+        The probability that the policy chooses one output twice, Σ h(y|x)².
+    scatter : (n,), optional
+        The squared error that is usual where the loss model predicts what it does for this row.
     """
 
     log_ratio: FloatArray
@@ -121,6 +125,8 @@ class Rows:
     predicted: FloatArray | None = None
     expected: FloatArray | None = None
     whole: Whole | None = None
+    repeated: FloatArray | None = None
+    scatter: FloatArray | None = None
 
     @cached_property
     def ratio(self) -> FloatArray:
@@ -161,6 +167,10 @@ class Rows:
             raise InputError("this estimator needs a loss model, and none was given. Use poem.evaluate with model=.")
         return self.predicted, self.expected
 
+    def luck(self, ratio: FloatArray, error: FloatArray) -> FloatArray | None:
+        """Return by how much the usual (r·error)² of each row exceeds its own, if it is known what is usual."""
+        return None if self.scatter is None else ratio**2 * (self.scatter - error**2)
+
 
 @dataclass(frozen=True)
 class Estimator(ABC):
@@ -193,11 +203,14 @@ class Estimator(ABC):
 
 
 def estimate_of(sums: Sums, mean_weight: float, clipped_share: float, effective_n: float) -> Estimate:
-    """Return the estimate from sums of terms and figures of the weights; without any weight it has no value."""
+    """Return the estimate from sums of terms and figures of the weights; without any weight it has no value.
+
+    The standard error counts luck.
+    """
     value = sums.value() if mean_weight > 0.0 else np.nan
     return Estimate(
         value=value,
-        stderr=sums.stderr() if np.isfinite(value) else np.inf,
+        stderr=float(np.hypot(sums.stderr(), sums.stderr_of_luck())) if np.isfinite(value) else np.inf,
         n=sums.n_rows,
         units=sums.n_units,
         mean_weight=mean_weight,

@@ -8,6 +8,9 @@ the share c of a capital of 1 on the claim that their mean per row exceeds m has
 If the mean is m or less, the expected capital never exceeds 1, so P(W(m) ≥ 1/α at any time) ≤ α (Ville, 1939). W falls
 with m. Every m with W(m) ≥ 1/α is rejected, and the largest of them is a lower bound. Because log(1 + x) ≤ x, the same
 holds if units differ; the bound is then on the average of their means, given their sizes.
+
+Stakes may also follow the units that came before (:func:`goal_bound`). That is nearly as powerful as Student's t, but a
+bound on the mean of units that are alike, or else on the highest mean that any unit had, given those before.
 """
 
 from dataclasses import dataclass
@@ -19,10 +22,9 @@ from poem.arrays import FloatArray, IntArray, frozen
 from poem.compute import kernel
 
 LARGEST_SHARE = 0.95  # of the capital that a bet may stake
+BOLDEST_SHARE = 0.99  # the same for a bettor with a goal
 STEPS = 100  # of the bisection at the most
 TOLERANCE = 1e-7  # of the bound, as a share of the distance from the floor
-COARSE = 1e-3  # the same where stakes are compared
-FINEST = 16.0  # halvings of the largest stake that are compared
 PILOT = 0.05  # share of the units that may set the stakes of the others
 LEAST_PILOT = 20
 BLIND = 0.05  # part of the capital that is staked in every size
@@ -98,28 +100,6 @@ def best_share(spread: float, units: float, alpha: float) -> float:
     return float(np.sqrt(2.0 * np.log(1.0 / alpha) / max(units, 1.0)) / max(spread, 1e-9))
 
 
-def promising_share(
-    terms: FloatArray, floor: float, sizes: FloatArray, largest: float, units: int, alpha: float
-) -> float:
-    """Return the stake with the highest lower bound, if so many units are bet on that are like these.
-
-    Unlike :func:`best_share` it knows that a large term does no harm: only what is below the mean does.
-    """
-    above, sizes = _scaled(terms, floor, sizes, largest)
-    wanted, best, bound = np.log(1.0 / alpha) / max(units, 1) * len(terms), LARGEST_SHARE, 0.0
-    most = float(above.sum() / sizes.sum())
-    for share in LARGEST_SHARE * 2.0 ** -np.arange(0.0, FINEST, 0.5):
-        low, high = max(bound * (1.0 + COARSE), TOLERANCE * most), most
-        if not low < high or _log_wealth(above, sizes, share, share / low) < wanted:
-            continue
-        while high - low > COARSE * high:
-            middle = 0.5 * (low + high)
-            enough = _log_wealth(above, sizes, share, share / middle) >= wanted
-            low, high = (middle, high) if enough else (low, middle)
-        best, bound = float(share), low
-    return best
-
-
 def growth(terms: FloatArray, floor: float, sizes: FloatArray, largest: float | None = None) -> float:
     """Return the growth of the capital per unit under the best stake, in bets that the mean exceeds 0.
 
@@ -188,6 +168,42 @@ def _largest_rejected(parts: list[tuple[FloatArray, FloatArray, Bets]], alpha: f
         if high - low <= TOLERANCE * high:
             break
     return low
+
+
+def downside(terms: FloatArray, floor: float, sizes: FloatArray, largest: float) -> float:
+    """Return how far terms fall below their mean: the spread that a bettor with a goal takes for granted.
+
+    It is √2 times the root mean square of what is missing, as a share of the distance from 0 to the floor. A large term
+    does no harm, so it does not count.
+    """
+    above, sizes = _scaled(terms, floor, sizes, largest)
+    missing = np.minimum(above - float(above.sum() / sizes.sum()) * sizes, 0.0)
+    return float(np.sqrt(2.0 * np.mean(missing**2)) / -floor)
+
+
+def goal_bound(terms: FloatArray, floor: float, alpha: float, spread: float, sizes: FloatArray | None = None) -> float:
+    """Return a lower bound on the mean per row by a bettor whose goal is to show that it exceeds 0.
+
+    Units come one after the other. Before each one, the stake is set anew: it is what would be best for the units that
+    are left and the capital that is still missing. A bettor who is behind gets bolder, and one who has won goes on with
+    the stake of the start, to raise the bound. A bet may look back, so the capital never grows on average if no unit's
+    mean given the past exceeds m; by Ville's inequality, m is rejected if the capital reaches 1/α at any time.
+
+    ``spread`` comes from :func:`downside` of earlier terms.
+    """
+    if len(terms) == 0:
+        return floor
+    above, sizes = _scaled(terms, floor, sizes)
+    wanted, share = np.log(1.0 / alpha), np.empty(len(above))
+    _set_stakes(above, sizes, -1.0 / floor, wanted, max(spread, 1e-9), share)
+    low, high = 0.0, float(np.max(np.cumsum(above) / np.cumsum(sizes)))  # no capital grows against a higher mean
+    for _ in range(STEPS):
+        middle = 0.5 * (low + high)
+        enough = middle > 0.0 and _highest_log(above, sizes, share, 1.0 / middle) >= wanted
+        low, high = (middle, high) if enough else (low, middle)
+        if high - low <= TOLERANCE * high:
+            break
+    return floor + low
 
 
 def pilot_bets(
@@ -259,3 +275,26 @@ def _bet_on(above: FloatArray, share: FloatArray, slope: FloatArray, held: Float
         if total >= wanted:
             return i
     return len(above)
+
+
+@kernel
+def _set_stakes(
+    above: FloatArray, sizes: FloatArray, slope: float, wanted: float, spread: float, share: FloatArray
+) -> None:
+    """Write the stake of each unit of a bettor with a goal, who bets that the mean exceeds 0."""
+    n, missing = above.shape[0], wanted
+    first = min(np.sqrt(2.0 * wanted / n) / spread, BOLDEST_SHARE)
+    for i in range(n):
+        share[i] = first if missing <= 0.0 else min(np.sqrt(2.0 * missing / (n - i)) / spread, BOLDEST_SHARE)
+        if missing > 0.0:
+            missing -= np.log(1.0 + share[i] * (slope * above[i] - sizes[i]))
+
+
+@kernel
+def _highest_log(above: FloatArray, sizes: FloatArray, share: FloatArray, slope: float) -> float:
+    """Return the highest log-capital on the way."""
+    total, highest = 0.0, 0.0
+    for i in range(above.shape[0]):
+        total += np.log(1.0 + share[i] * (slope * above[i] - sizes[i]))
+        highest = max(highest, total)
+    return float(highest)

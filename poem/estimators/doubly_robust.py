@@ -20,4 +20,5 @@ class DoublyRobust(Weighted, MeanObjective):
         predicted, expected = rows.model
         ratio = self.ratios(rows.log_ratio)
         error = rows.loss - predicted
-        return Terms(ratio * error, base=expected, held=self.held(ratio, rows, error))
+        held = self.held(ratio, rows, error)
+        return Terms(ratio * error, base=expected, held=held, luck=rows.luck(ratio, error))

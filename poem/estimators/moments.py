@@ -17,9 +17,10 @@ from poem.arrays import AnyArray, FloatArray
 from poem.estimators.hashed_draws import add_hashed
 from poem.estimators.intervals import Replicates
 from poem.estimators.moment_totals import Cubes, Moments
-from poem.estimators.sums import Sums, UnitSums, error_of_squares, sixth_of_skewness
+from poem.estimators.sums import Sums, UnitSums, error_of_luck, error_of_squares, sixth_of_skewness
 
 COUNT = 0  # the column with the number of rows
+BESIDE = ("held", "luck")  # columns that an estimate's value does not depend on
 Coefficients = dict[int, float]
 
 
@@ -38,6 +39,7 @@ class Reference:
     is_mean: bool
     has_base: bool
     has_held: bool
+    has_luck: bool
 
     @classmethod
     def of(cls, sums: UnitSums) -> "Reference":
@@ -53,6 +55,7 @@ class Reference:
             is_mean=sums.is_mean,
             has_base=sums.base is not None,
             has_held=sums.held is not None,
+            has_luck=sums.luck is not None,
         )
 
     def columns(self, sums: UnitSums) -> dict[str, FloatArray]:
@@ -63,13 +66,15 @@ class Reference:
             found |= {"bottom": sums.bottom} | ({"top": top} if self.has_base else {})
         if sums.held is not None:
             found["held"] = sums.held - self.held * sums.count
+        if sums.luck is not None:
+            found["luck"] = sums.luck
         return found
 
     @property
     def names(self) -> list[str]:
         """The names of the columns."""
         ratio = [] if self.is_mean else ["bottom", "top"] if self.has_base else ["bottom"]
-        return ["whole", *ratio, *(["held"] if self.has_held else [])]
+        return ["whole", *ratio, *(["held"] if self.has_held else []), *(["luck"] if self.has_luck else [])]
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Scheme:
         """The columns that are summed with random weights."""
         wanted = {COUNT}
         for one in self.drawn:
-            wanted |= {place for name, place in self.places[one].items() if name != "held"}
+            wanted |= {place for name, place in self.places[one].items() if name not in BESIDE}
         return tuple(sorted(wanted))
 
     def corrected(self, one: int) -> list[int]:
@@ -255,6 +260,9 @@ class MomentSums(Sums):
         off = self._sum("held") / n
         return self._reference.held + off + 2.0 * float(np.sqrt(_form(squares, (0, 1), {0: 1.0 / n, 1: -off / n})))
 
+    def stderr_of_luck(self) -> float:
+        return error_of_luck(self._sum("luck"), self._total) if "luck" in self._at else 0.0
+
     def effective_number(self) -> float:
         """Return (Σw)²/Σw² of units whose weights this is the mean of."""
         about = self._reference.ratio
@@ -266,7 +274,8 @@ class MomentSums(Sums):
         """Return the estimate on each reweighted log."""
         scheme, drawn, reference = self._scheme, self._moments.drawn, self._reference
         assert drawn is not None
-        at = {name: drawn[:, scheme.drawn_places.index(place)] for name, place in self._at.items() if name != "held"}
+        own = {name: place for name, place in self._at.items() if name not in BESIDE}
+        at = {name: drawn[:, scheme.drawn_places.index(place)] for name, place in own.items()}
         count = drawn[:, scheme.drawn_places.index(COUNT)]
         with np.errstate(divide="ignore", invalid="ignore"):
             top = at.get("top", at["whole"])

@@ -20,4 +20,4 @@ class SelfNormalisedDR(Weighted):
         ratio = self.ratios(rows.log_ratio)
         error = rows.loss - predicted
         held = self.held_of_ratio(ratio, rows, error)
-        return Terms(ratio * error, bottom=ratio, base=expected, held=held)
+        return Terms(ratio * error, bottom=ratio, base=expected, held=held, luck=rows.luck(ratio, error))

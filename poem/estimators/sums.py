@@ -55,12 +55,17 @@ class Sums(ABC):
     def held_back(self) -> float:
         """Return the mean of what was held back, which is the bias, plus two standard errors."""
 
+    @abstractmethod
+    def stderr_of_luck(self) -> float:
+        """Return the part of the standard error that terms do not show, if those that weigh most are small by luck."""
+
 
 @dataclass(frozen=True)
 class Terms:
     """The parts of an estimate: constant + mean(base) + Σtop/Σbottom; without ``bottom``, 1 per row.
 
-    ``held`` is how much of each row's term was lost by clipping or shrinking its weight.
+    ``held`` is how much of each row's term was lost by clipping or shrinking its weight, ``luck`` by how much the
+    square of its top is smaller than usual.
     """
 
     top: FloatArray
@@ -68,6 +73,7 @@ class Terms:
     base: FloatArray | None = None
     constant: float = 0.0
     held: FloatArray | None = None
+    luck: FloatArray | None = None
 
     def by_unit(self, unit: IntArray | None) -> "UnitSums":
         """Sum the terms of the rows of each independent unit."""
@@ -78,8 +84,8 @@ class Terms:
         count = added(np.ones(len(self.top)))
         bottom = count if self.bottom is None else added(self.bottom)
         base = None if self.base is None else added(self.base)
-        held = None if self.held is None else added(self.held)
-        return UnitSums(count, added(self.top), bottom, base, self.constant, held)
+        held, luck = (None if each is None else added(each) for each in (self.held, self.luck))
+        return UnitSums(count, added(self.top), bottom, base, self.constant, held, luck)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class UnitSums(Sums):
     base: FloatArray | None
     constant: float
     held: FloatArray | None = None
+    luck: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.count)
@@ -159,6 +166,9 @@ class UnitSums(Sums):
         share = (self.held - mean * self.count) / n
         return mean + 2.0 * float(np.sqrt(share @ share))
 
+    def stderr_of_luck(self) -> float:
+        return 0.0 if self.luck is None else error_of_luck(float(self.luck.sum()), float(self.bottom.sum()))
+
 
 def effective_number(weights: FloatArray) -> float:
     """Return (Σw)²/Σw²: the number of equal weights that carry as much information."""
@@ -174,6 +184,11 @@ def standard_error(shares: FloatArray) -> float:
 def error_of_squares(squares: float, units: int) -> float:
     """Return the standard error of a value from the sum of its units' squared shares; unbounded for one unit."""
     return float(np.sqrt(units / (units - 1) * squares)) if units > 1 else np.inf
+
+
+def error_of_luck(luck: float, bottom: float) -> float:
+    """Return √Σluck/Σbottom; nothing where terms are larger than usual."""
+    return float(np.sqrt(luck)) / bottom if luck > 0.0 and bottom > 0.0 and np.isfinite(luck) else 0.0
 
 
 def acceleration(left_out: FloatArray) -> float:

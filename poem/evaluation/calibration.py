@@ -100,7 +100,7 @@ class Calibration:
 
 
 def calibrate(
-    log: BanditLog | PackedLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog
+    log: BanditLog | PackedLog, estimator: Estimator, loss_bounds: LossBounds = "auto", *held: BanditLog | PackedLog
 ) -> Calibration:
     """Calibrate on the rows that will be trained on; bounds must hold for the held-out ones as well."""
     low, high = loss_range(loss_bounds, log, *held)
@@ -165,7 +165,9 @@ def check_varied(train: BanditLog) -> None:
         )
 
 
-def loss_range(loss_bounds: LossBounds, log: BanditLog | PackedLog, *held: BanditLog) -> tuple[float, float]:
+def loss_range(
+    loss_bounds: LossBounds, log: BanditLog | PackedLog, *held: BanditLog | PackedLog
+) -> tuple[float, float]:
     """Return the lowest and the highest loss: the bounds that were given, if they hold for all rows, or the extremes.
 
     ``loss_bounds`` are of what the log has, losses or rewards; what is returned is always of losses.

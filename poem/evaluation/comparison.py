@@ -33,8 +33,8 @@ from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
 from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
-from poem.packed import PackedLog
-from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one
+from poem.packed import PackedLog, how_to_open
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, was_trained_on
 
 L = TypeVar("L", BanditLog, PackedLog)
 ALL: dict[str, Estimator] = {
@@ -63,7 +63,9 @@ def estimate(
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy | FlooredPolicy) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        raise InputError(
+            f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.{how_to_open(log)}"
+        )
     if estimator is not None and not isinstance(estimator, Estimator):
         raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
     log.need_propensities()
@@ -134,8 +136,9 @@ def evaluate(
         What the differences are to: the logged losses themselves, or another policy.
     model : "auto", "linear", a scikit-learn regressor, or None
         The loss model of DM and DR. ``"auto"`` is what :func:`poem.fit` uses: for classes, the better of a linear model
-        and of a hidden right class; for label sets, a linear one. A regressor is for outputs of which one is chosen; it
-        sees the context beside the class, or beside the features of the action.
+        and of a hidden right class; for label sets, a linear one. Where one of several outputs is chosen, the policy's
+        own probabilities have a share in it. A regressor is for such outputs too; it sees the context beside the class,
+        or beside the features of the action.
     loggers : dict, optional
         The policies of a log of several loggers: estimates then use the balanced weights of
         :func:`poem.balanced`. Each logger's own rows are also judged alone, in ``by_logger``.
@@ -206,7 +209,9 @@ def _packed(
     backend = log.backend or backends.Threads(options.threads.count)
     request = Request(named, estimators, against, model, draws.folds, options, backend)
     found, by_estimated = evaluate_packed(log, request, weighted=whole, estimated=other, progress=progress)
-    return found if by_estimated is None else _beside(found, by_estimated)
+    found = found if by_estimated is None else _beside(found, by_estimated)
+    own = [(name, policy) for name, policy in named if isinstance(policy, Policy | FlooredPolicy)]
+    return replace(found, trained_on_log=tuple(name for name, policy in own if was_trained_on(policy, log)))
 
 
 def _check_against(against: Any, names: list[str]) -> None:
@@ -221,7 +226,7 @@ def _check(log: Any, interval: Any, level: float, draws: Any, n_jobs: Any, seed:
     if interval not in METHODS:
         raise InputError(f"interval must be one of {', '.join(METHODS)}; found {interval!r}.")
     if not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.")
+        raise InputError(f"evaluate takes (policies, log); found {type(log).__name__} as the log.{how_to_open(log)}")
     if not isinstance(draws, Resampling):
         raise InputError(f"resampling must be a poem.Resampling, such as poem.Resampling(folds=5); found {draws!r}.")
     for name, value in (("replicates", draws.replicates), ("seed", seed)):
@@ -245,8 +250,9 @@ def _beside(logged: Evaluation, estimated: Evaluation) -> Evaluation:
         return f"{name}, p estimated"
 
     lines = tuple(replace(line, policy=named(line.policy)) for line in estimated.lines)
-    diagnostics = {named(name): found for name, found in estimated.diagnostics.items()}
-    return replace(logged, lines=logged.lines + lines, diagnostics=logged.diagnostics | diagnostics)
+    diagnostics = logged.diagnostics | {named(name): found for name, found in estimated.diagnostics.items()}
+    shares = logged.shares | {named(name): share for name, share in estimated.shares.items()}
+    return replace(logged, lines=logged.lines + lines, diagnostics=diagnostics, shares=shares)
 
 
 def _estimators(given: Any) -> dict[str, Estimator]:

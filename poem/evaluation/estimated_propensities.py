@@ -13,7 +13,7 @@ from poem.compute import OneBlasThread, Threads, is_sparse
 from poem.data import BanditLog, Layout, folds_of
 from poem.errors import InputError, LogError
 from poem.objectives import imitation
-from poem.packed import HashArray, PackedLog, full_folds, logger_counts, sample_units, unit_folds
+from poem.packed import HashArray, PackedLog, full_folds, how_to_open, logger_counts, sample_units, unit_folds
 from poem.policies import Judged, Policy, Record, by_context_alone, judge_all, judge_one, policy_for, supervised
 from poem.structures import Available
 
@@ -107,7 +107,9 @@ def estimate_propensities(
     if isinstance(log, PackedLog):
         return _of_packed(log, folds, C, seed)
     if not isinstance(log, BanditLog):
-        raise InputError(f"estimate_propensities takes a BanditLog; found {type(log).__name__}.")
+        raise InputError(
+            f"estimate_propensities takes a BanditLog or a PackedLog; found {type(log).__name__}.{how_to_open(log)}"
+        )
     with OneBlasThread():  # many small regressions: threads would only get in each other's way
         return _estimated(log, folds_of(log, folds, seed), folds, C)
 

@@ -61,7 +61,8 @@ def evaluated(
         drawn = bootstrap([*sums, logged], options.replicates, seed=options.seed, threads=options.threads)
     uncertainty = RowUncertainty(rows.loss, unit, options.best, logged, sums, drawn, **options.interval_kind)
     found = Table(parts, logged, against, options, uncertainty).evaluation(log)
-    return replace(found, model=None if model is None else model.name)
+    shares = {name: opinion.share for name, opinion in rows.opinions.items()}
+    return replace(found, model=None if model is None else model.name, shares=shares)
 
 
 def estimates_of(parts: Sequence[Part]) -> list[Sums]:

@@ -76,7 +76,7 @@ def fold_models(
     if isinstance(model, str) and model in ("auto", "linear"):
         own = bounds if model == "auto" else None
         found = cross_fit(sample.log, folds, bounds=own, seed=seed, threads=threads, fold=fold)
-        return FoldModels(found.models, turn, found.name)
+        return FoldModels(found.models, turn, found.name, found.shared)
     if isinstance(model, str | type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InputError(MODELS.format(model=model))
     if not sample.log.structure.one_each:
@@ -136,7 +136,14 @@ def pilot(
         rows = replace(here.rows(judged), whole=whole)
         followed = usable(dict(estimators), rows)
         ready = {each: clips.set_in(one).tuned(rows) for each, one in followed.items()}
-        one = Candidate(name, policy, ready, judged.has_marginals, len(ready) < len(estimators))
+        one = Candidate(
+            name=name,
+            policy=policy,
+            estimators=ready,
+            has_marginals=judged.has_marginals,
+            skipped=len(ready) < len(estimators),
+            opinion=here.opinions.get(name),
+        )
         found = one.sums(rows, unit, options.interval)
         again += [(name, each) for each in ready if needs_ratio(ready[each], found[name, "of", each])]
         candidates.append(one)

@@ -12,6 +12,7 @@ from poem.data import BanditLog
 from poem.estimators import Estimator, Method, Moments, Rows, Scheme, Terms, UnitSums, Weighted, Whole
 from poem.evaluation.found import clipped_weights
 from poem.evaluation.judging import JudgedLog
+from poem.evaluation.opinion import Opinion
 from poem.evaluation.support import SupportSums, Unlogged, support_sums
 from poem.evaluation.weight_sums import WeightSums, weight_sums
 from poem.models import CrossFitted, LossModel, Model, enumerated
@@ -24,17 +25,21 @@ Key = tuple[str, ...]  # of sums: (LOGGED,), (policy, WEIGHTS), (policy, EVENTS)
 
 @dataclass(frozen=True)
 class FoldModels:
-    """The loss models of all folds: LossModels, or regressors. A unit's fold follows from its hash."""
+    """The loss models of all folds: LossModels, or regressors. A unit's fold follows from its hash.
+
+    ``shared`` says that a policy's own probabilities may have a share in what is predicted.
+    """
 
     fitted: tuple[Any, ...]
     seed: int
     name: str
+    shared: bool = False
 
     def of(self, log: BanditLog, hashes: HashArray) -> Model:
         """Return the models as rows of a log take them: each takes that of its unit's fold."""
         fold = unit_folds(hashes, len(self.fitted), self.seed)
         if isinstance(self.fitted[0], LossModel):
-            return CrossFitted(self.fitted, fold)
+            return CrossFitted(self.fitted, fold, self.shared)
         return enumerated(log, self.fitted, fold)
 
 
@@ -42,7 +47,8 @@ class FoldModels:
 class Candidate:
     """One policy and the estimators that judge it, with all parameters set.
 
-    ``wholes`` are the facts of all rows for estimators that need more of them than others do.
+    ``wholes`` are the facts of all rows for estimators that need more of them than others do. ``opinion`` is how much
+    the policy's own probabilities count in the loss model.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Candidate:
     has_marginals: bool = True
     skipped: bool = False
     wholes: Mapping[str, Whole] = field(default_factory=dict)
+    opinion: Opinion | None = None
 
     def sums(self, rows: Rows, unit: IntArray | None, interval: Method) -> dict[Key, UnitSums]:
         """Return the sums of all estimates of some rows, unit by unit."""
@@ -146,7 +153,7 @@ class ShardTask:
         weights, support, clipped, supported = [], [], [], []
         for one in self.candidates:
             judged = judge_one(one.name, one.policy, log, 1)
-            rows = replace(here.rows(judged), whole=self.whole)
+            rows = replace(here.rows(judged, one.opinion), whole=self.whole)
             found = one.sums(rows, unit, self.interval)
             sums |= found
             weights.append(weight_sums(rows, found[one.name, WEIGHTS].top, self.clip, self.units))

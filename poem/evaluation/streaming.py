@@ -17,7 +17,7 @@ from poem.evaluation.shard_sums import EVENTS, LOGGED, WEIGHTS, Candidate, FoldM
 from poem.evaluation.table import Evaluation
 from poem.evaluation.uncertainty import Uncertainty
 from poem.packed import PackedLog, logger_counts
-from poem.policies import UNSUPPORTED, by_context_alone, judge_one, named_policies
+from poem.policies import UNSUPPORTED, by_context_alone, check_all_packed, judge_one, named_policies
 from poem.progress import PATIENCE, Progress
 
 STREAMED = ("t", "normal", "bernstein", "bootstrap")  # intervals that sums suffice for
@@ -111,6 +111,7 @@ def estimate_packed(log: PackedLog, policy: Any, estimator: Estimator, options: 
 
 def _check_fitting(log: PackedLog, request: Request) -> None:
     """Ask all policies about one row, so that one for other outputs is refused before any work is done."""
+    check_all_packed(request.policies, log)
     for name, policy in request.policies:
         judge_one(name, policy, log.kind, 1)
 
@@ -210,7 +211,9 @@ class Streamed:
             drawn = replicates_of([*(self.of[key] for key in self.keys if key[1:2] == ("of",)), logged])
         uncertainty = Uncertainty(options.best, logged, estimates, drawn, **options.interval_kind)
         found = Table(parts, logged, self.request.against, options, uncertainty).evaluation(self.log.kind)
-        return replace(found, model=None if self.model is None else self.model.name, sampled=self.sampled)
+        model = None if self.model is None else self.model.name
+        shares = {one.name: one.opinion.share for one in self.candidates if one.opinion is not None}
+        return replace(found, model=model, shares=shares, sampled=self.sampled)
 
 
 def _all_sums(scheme: Scheme, sums: ShardSums, keys: Sequence[Key]) -> dict[Key, MomentSums]:

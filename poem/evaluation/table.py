@@ -12,6 +12,9 @@ from poem.estimators import ONLY_FOR, Estimate, check_level
 from poem.evaluation.diagnostics import Diagnostics, Verdict
 from poem.text import Grid, Sheet
 
+TOO_GOOD = "{name} was trained on this very log; its estimates are too good"
+LEAST_SHARE = 0.005  # that is shown
+
 
 @dataclass(frozen=True)
 class Line:
@@ -61,8 +64,13 @@ class Evaluation:
         outputs' probabilities are known.
     model : str or None
         The loss model that DM and DR rest on: "linear", "hidden truth", or the name of the regressor's class.
+    shares : dict of float
+        By the name of the policy: the share of its own probabilities in what the loss model predicts.
     sampled : int or None
         For a packed log, how many independent units the loss model and automatic thresholds come from; None for all.
+    trained_on_log : tuple of str
+        Of a packed log, the policies that were trained on it, or on units of the same part: their estimates are too
+        good.
     """
 
     lines: tuple[Line, ...]
@@ -76,7 +84,9 @@ class Evaluation:
     outcome: str = "loss"
     by_logger: dict[Any, "Evaluation"] = field(default_factory=dict)
     model: str | None = None
+    shares: dict[str, float] = field(default_factory=dict)
     sampled: int | None = None
+    trained_on_log: tuple[str, ...] = ()
 
     def __getitem__(self, key: tuple[str, str]) -> Line:
         """Return the line of (policy, estimator)."""
@@ -130,17 +140,23 @@ class Evaluation:
                 "t and bootstrap intervals exist for all"
             )
         if self.model is not None:
-            parts.append(f"loss model: {self.model}")
+            parts.append(f"loss model: {self.model}{self._shared()}")
         if self.sampled is not None:
             of = f"{self.sampled:,} of {self.logged.units:,} independent units"
             parts.append(f"automatic thresholds{' and the loss model' if self.model else ''} come from {of}")
         if self.skipped:
             parts.append(f"no estimates from a loss model for {', '.join(self.skipped)}")
+        parts += [TOO_GOOD.format(name=name) for name in self.trained_on_log]
         parts += [f"{name}: {diagnostics}" for name, diagnostics in self.diagnostics.items()]
         parts += [
             f"{name} chooses {found.most_probable()}" for name, found in self.diagnostics.items() if found.actions
         ]
         return Sheet(*parts)
+
+    def _shared(self) -> str:
+        """Return how much policies have a say in the loss model."""
+        heard = [f"{name} {100.0 * share:.0f}%" for name, share in self.shares.items() if share >= LEAST_SHARE]
+        return f"; share of policies' own probabilities in it: {', '.join(heard)}" if heard else ""
 
     def _shown(self, loss: float) -> float:
         """Return a loss, or a difference of losses, as what the log called it."""
@@ -206,7 +222,9 @@ class Evaluation:
             "outcome": self.outcome,
             "skipped": list(self.skipped),
             "model": self.model,
+            "shares": self.shares,
             "sampled": self.sampled,
+            "trained_on_log": list(self.trained_on_log),
             "propensities": self.propensities,
             "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
             "lines": [self._as_shown(line) for line in self.to_dicts()],

@@ -109,6 +109,8 @@ class Uncertainty:
             if abs(value) <= 1e-12 * (-self.best):
                 return 0.0, (0.0, 0.0), 0.5
             return value, (value, value), float(value < 0.0)
+        if versus is None:
+            stderr = float(np.hypot(stderr, found.sums.stderr_of_luck()))
         better = float(special.stdtr(freedom, -value / stderr))
         if self.interval == "normal":
             return value, normal(value, stderr, self.tail), better

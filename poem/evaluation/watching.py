@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from poem.data import BanditLog
+from poem.errors import InputError
 from poem.evaluation.gate import Answer, Gate, Look
+from poem.packed import PackedLog, how_to_open
 from poem.text import Grid, Sheet
 
 LOOKS = 10
@@ -95,8 +97,20 @@ def watch(
     every : int, optional
         Look every so many rows; by default ten times, at rows that grow by a constant factor.
     """
+    if not isinstance(log, BanditLog):
+        raise InputError(_no_rows(log))
     gate = Gate(policy, loss_bounds=loss_bounds, confidence=confidence, margin=margin)
     return Watch(gate, _looks(gate, in_time_order(log), every))
+
+
+def _no_rows(log: object) -> str:
+    """Say why something cannot be watched."""
+    if not isinstance(log, PackedLog):
+        return f"watch takes (policy, log); found {type(log).__name__} as the log.{how_to_open(log)}"
+    return (
+        "watch takes rows one by one in the order of time, and a packed log has shards of random units. Read the "
+        "original files (poem.read_log_for), or pass log.to_log() if it fits into memory."
+    )
 
 
 def in_time_order(log: BanditLog) -> BanditLog:

@@ -20,9 +20,9 @@ _CACHED = re.compile(r"^(?:total_)?inactive_file (\d+)", re.MULTILINE)  # counts
 
 
 def size_of(given: object) -> int:
-    """Return a size in bytes: a whole number, or text such as ``"500MB"`` or ``"20 GB"``."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
-    size = 0 if found is None else int(float(found[1]) * UNITS.get(found[2] or "", 1))
+    """Return a size in bytes: a whole number, or text such as ``"500MB"``, ``"20 GB"`` or ``"20G"``."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?) *([kMGT]?)B?", str(given).strip())
+    size = 0 if found is None else int(float(found[1]) * UNITS[f"{found[2]}B" if found[2] else ""])
     if size < 1:
         raise InputError(f"a size is a number of bytes, or text such as '500MB' or '20GB'; found {given!r}.")
     return size

@@ -12,6 +12,7 @@ NO_TIMES = (
     "Rows have no times: they are taken in the order of the file; if that is not their order, name it (time=, --time)."
 )
 IN_ORDER = "Judge policies in the order of time, as poem train does: rows held out at random have taught the logger."
+LATER = "Certify on a later log (poem.certify): units that a packed log holds out have taught the logger."
 
 
 def adaptation(facts: Facts) -> Iterator[Finding]:
@@ -29,6 +30,7 @@ def adaptation(facts: Facts) -> Iterator[Finding]:
             f"({p_value(found.p_value)}): an adaptive logger, such as Thompson sampling or UCB"
         )
         advice = IN_ORDER if found.timed else f"{IN_ORDER} {NO_TIMES}"
+        advice = advice if facts.packed is None else LATER
         yield Finding("time", "adaptive logger", found.p_value, "with care", text, advice)
     elif found.changes:
         text = f"propensities {same} change {order}; they do not clearly follow past rewards"

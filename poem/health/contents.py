@@ -16,11 +16,16 @@ from poem.readers import RawLog
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
 COMMON = 0.01  # the share of rows from which a loss is worth naming
+SAMPLED = "{rows:,} rows of units drawn at random are inspected, and what is under learning is for all rows"
 ID_SAMPLE = 1000  # rows that tell whether a whole column is worth a look
 
 
 def rows(facts: Facts, total: int) -> Iterator[Finding]:
     """Report the number of rows; with fewer than MIN_ROWS the theory says nothing and poem.fit refuses."""
+    if facts.packed is not None and facts.share < 1.0:
+        text = f"{facts.n_rows:,} rows, {facts.packed.n_units:,} independent; {SAMPLED.format(rows=len(facts.log))}"
+        yield Finding("rows", "rows", float(facts.n_rows), "fit", text)
+        return
     n = len(facts.log)
     left_out = "" if n == total else f"; {total - n:,} of {total:,} are left out of what follows"
     verdict: Verdict = "fit" if n >= MIN_ROWS else "unfit"

@@ -21,6 +21,7 @@ EXPECTED = 5.0  # rows that each cell of a χ² test should have
 DATES = (1e8, 1e10)  # seconds that are dates between 1973 and 2286
 
 OUT_OF_TIME = "Hold out the latest rows instead of random ones (--out-of-time), to see what a policy is worth later."
+LATER = "Evaluate on a later log, to see what a policy is worth later: a packed log holds out random units."
 
 
 def drift(facts: Facts) -> Iterator[Finding]:
@@ -38,8 +39,9 @@ def drift(facts: Facts) -> Iterator[Finding]:
     if low == high:
         yield Finding("time", "span", 0.0, "fit", f"all rows have the same time, {_moment(low)}")
         return
-    ordered = "in order" if np.all(time[1:] >= time[:-1]) else "not in order"
-    yield Finding("time", "span", high - low, "fit", f"{_span(low, high)}; rows are {ordered}")
+    ordered = "; rows are in order" if np.all(time[1:] >= time[:-1]) else "; rows are not in order"
+    ordered = ordered if facts.packed is None else ""  # which packing has lost
+    yield Finding("time", "span", high - low, "fit", f"{_span(low, high)}{ordered}")
     if len(time) < LEAST_ROWS:
         return
     period = _periods(time)
@@ -50,6 +52,10 @@ def drift(facts: Facts) -> Iterator[Finding]:
         return
     yield _policy_drift(facts, rows, period[rows])
     yield _loss_drift(facts, rows, period)
+
+
+def _advice(facts: Facts) -> str:
+    return OUT_OF_TIME if facts.packed is None else LATER
 
 
 def _counting(facts: Facts) -> str:
@@ -98,7 +104,7 @@ def _policy_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
             given = "" if explained is None else ", given what was available"
             text += f", and propensities are {np.exp(moved):.2g} times as large in the second{given}"
         text += f" ({p_value(min(unlikely, unlikely_p))}{_counting(facts)})"
-        return Finding("time", "policy drift", shift, "with care", text, OUT_OF_TIME)
+        return Finding("time", "policy drift", shift, "with care", text, _advice(facts))
     text = f"what is chosen shows no clear change: {what} between both halves{_counting(facts)}"
     return Finding("time", "policy drift", shift, "fit", text)
 
@@ -222,5 +228,5 @@ def _loss_drift(facts: Facts, rows: IntArray, period: IntArray) -> Finding:
     if unlikely < UNLIKELY and matters:
         sure = f"{p_value(unlikely)} over {PERIODS} periods{_counting(facts)}"
         text = f"the mean {word} changes with time: {words} ({sure})"
-        return Finding("time", f"{word} drift", moved, "with care", text, OUT_OF_TIME)
+        return Finding("time", f"{word} drift", moved, "with care", text, _advice(facts))
     return Finding("time", f"{word} drift", moved, "fit", f"the mean {word} shows no clear change: {words}")

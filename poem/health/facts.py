@@ -10,6 +10,7 @@ from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.compute import Matrix, is_sparse
 from poem.data import BanditLog
 from poem.files import row_place
+from poem.packed import PackedLog
 from poem.structures import Available
 
 FEW_SETS = 16  # up to which all sets are counted as outputs
@@ -25,12 +26,23 @@ class Facts:
     """A log of sound rows and facts about it.
 
     ``place`` names a row; ``listed`` is the share of rows in which each class was available, if the log's table says
-    so and the log does not.
+    so and the log does not. ``packed`` is the log on disk that these rows come from: some of its units, or all.
     """
 
     log: BanditLog
     place: Callable[[int], str] = row_place
     listed: FloatArray | None = None
+    packed: PackedLog | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the whole log."""
+        return len(self.log) if self.packed is None else len(self.packed)
+
+    @cached_property
+    def share(self) -> float:
+        """The share of all units that these are."""
+        return 1.0 if self.packed is None else (int(self.units.max()) + 1) / self.packed.n_units
 
     @cached_property
     def fingerprint(self) -> AnyArray:

@@ -25,7 +25,7 @@ from poem.health.availability import tried
 from poem.health.facts import Facts
 from poem.health.finding import MOST_ACTIONS, TOPICS, Finding, Health, Tried
 from poem.health.sound import SoundLog, sound_log
-from poem.packed import PackedLog, sample_units
+from poem.packed import PackedLog, how_to_open, sample_units
 from poem.readers import RawLog
 
 SAMPLE = 1 / 8  # of the memory of a packed log, for the rows that are inspected
@@ -67,7 +67,9 @@ def inspect(
     if isinstance(source, BanditLog):
         return _health("the log", SoundLog(source, np.arange(len(source)), []), len(source))
     if not isinstance(source, RawLog):
-        raise InputError(f"inspect takes a RawLog or a BanditLog; found {type(source).__name__}.")
+        raise InputError(
+            f"inspect takes a BanditLog, a PackedLog or a RawLog; found {type(source).__name__}.{how_to_open(source)}"
+        )
     known = None if labels is None else tuple(labels)
     found = sound_log(source, features, known, missing, encoding)
     return _health(source.origin.name, found, source.table.num_rows)
@@ -75,20 +77,21 @@ def inspect(
 
 def _of_packed(log: PackedLog) -> Health:
     """Inspect a sample of a packed log; all of its rows were checked when it was packed."""
-    some = sample_units(log, MOST_UNITS, log.memory * SAMPLE).log
-    found = _health(log.folder.name, SoundLog(some, np.arange(len(some)), []), len(some))
-    if len(some) == len(log):
-        return found
-    text = f"{len(log):,} rows, {log.n_units:,} independent; {len(some):,} rows of units drawn at random are inspected"
-    return replace(found, findings=(Finding("rows", "sample", float(len(some)), "fit", text), *found.findings))
+    sample = sample_units(log.timed(), MOST_UNITS, log.memory * SAMPLE).log
+    assert sample.time is not None
+    order = np.argsort(sample.time, kind="stable")
+    some, rows = sample.take(order), np.arange(len(sample))
+    if log.kind.time is None:  # its rows are numbered in the order in which they were packed
+        some, rows = some.replaced(time=None), sample.time[order].astype(np.int64)
+    return _health(log.folder.name, SoundLog(some, rows, []), len(some), log)
 
 
-def _health(name: str, found: SoundLog, total: int) -> Health:
+def _health(name: str, found: SoundLog, total: int, packed: PackedLog | None = None) -> Health:
     findings: list[Finding] = list(found.findings)
     actions: tuple[Tried, ...] = ()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what overflows is said, not warned of
         if found.log is not None:
-            facts = _facts(found, found.log)
+            facts = replace(_facts(found, found.log), packed=packed)
             findings, actions = findings + _checks(found, facts, total), tried(facts, MOST_ACTIONS)
     if sum(finding.verdict == "unfit" for finding in findings) > 1:
         # That learning would refuse the log is no further reason beside why it would.
@@ -124,6 +127,6 @@ def _checks(found: SoundLog, facts: Facts, total: int) -> list[Finding]:
 
 def _place(found: SoundLog) -> Any:
     if found.raw is None:
-        return lambda row: f"row {row}"
+        return lambda row: f"row {int(found.rows[row])}"
     origin, rows = found.raw.origin, found.rows
     return lambda row: origin.place(int(rows[row]))

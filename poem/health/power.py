@@ -15,6 +15,7 @@ from poem.health.finding import Finding, Verdict, percent
 # 1.96 for 95% confidence and 0.84 for a chance of 80% to find what is there.
 DETECTABLE = 2.8
 FEW_EFFECTIVE = 100.0  # effective rows below which an estimate depends on a few of them
+ESTIMATE = "Pass --propensity estimate to inspect, train, evaluate and report (poem.estimate_propensities)."
 WORTH = 0.1  # an improvement that people hope for, of the mean or of a standard deviation
 
 
@@ -22,11 +23,11 @@ def learning(facts: Facts) -> Iterator[Finding]:
     """Report the settings for learning, and the smallest improvement that stands out from noise."""
     try:
         check_learnable(facts.log)
-        calibration = calibrate(facts.log, IPS())
+        calibration = calibrate(facts.log if facts.packed is None else facts.packed, IPS())
     except (LearningError, LogError) as error:
-        yield Finding(
-            "learning", "refused", None, "unfit", f"poem.fit would refuse this log: {str(error).split('. ')[0]}"
-        )
+        why, _, advice = str(error).partition(". ")
+        advice = advice if facts.has_propensities else ESTIMATE
+        yield Finding("learning", "refused", None, "unfit", f"learning would refuse this log: {why}", advice)
         return
     clip = f"clip M = {calibration.clip:.4g} ({calibration.clip_rule})"
     yield Finding("learning", "clip", calibration.clip, "fit", f"suggested {clip} and λ* = {calibration.lam_star:.4g}")
@@ -37,7 +38,7 @@ def learning(facts: Facts) -> Iterator[Finding]:
 
 def _effective_rows(facts: Facts) -> Finding:
     """Report the effective rows of a uniform policy: the fewer, the less was explored."""
-    n, effective = len(facts.log), effective_number(facts.inverse * _share_of_each(facts))
+    n, effective = facts.n_rows, effective_number(facts.inverse * _share_of_each(facts)) / facts.share
     text = f"{effective:,.0f} of {n:,} rows count for a policy that chooses uniformly (effective sample size)"
     verdict: Verdict = "fit" if effective >= FEW_EFFECTIVE else "with care"
     advice = "" if verdict == "fit" else "Estimates will depend on a few rows; collect more, or explore more evenly."
@@ -46,7 +47,8 @@ def _effective_rows(facts: Facts) -> Finding:
 
 def _power(facts: Facts) -> Finding:
     log = facts.log
-    near, far = DETECTABLE * error_of_logged(facts), DETECTABLE * error_of_others(facts)
+    units = DETECTABLE * float(np.sqrt(facts.share))  # errors of all rows, by those of some
+    near, far = units * error_of_logged(facts), units * error_of_others(facts)
     scale = _scale(log.loss)
     shown = float(log.loss.mean()) * (1.0 if log.outcome == "loss" else -1.0)
     other = "that decides otherwise" if facts.one_each else "that is twice as sharp as the logging one"
@@ -81,7 +83,7 @@ def _size(improvement: float, scale: Scale) -> str:
 
 def _rows_needed(facts: Facts, far: float, scale: Scale) -> str:
     worth = WORTH * scale.size
-    needed = len(facts.log) * (far / worth) ** 2 if worth > 0.0 else np.inf  # a mean of tiny losses may round to 0
+    needed = facts.n_rows * (far / worth) ** 2 if worth > 0.0 else np.inf  # a mean of tiny losses may round to 0
     if not np.isfinite(needed):
         return "collect more, and more evenly explored rows"
     return f"to show {_size(worth, scale)}, others need about {float(f'{needed:.1e}'):,.0f} rows"

@@ -13,6 +13,7 @@ from poem.estimators import IPS, SNIPS, DoublyRobust, Estimator, Objective
 from poem.evaluation import Clips
 from poem.learning.portfolio import Lam, Learner, learners_for
 from poem.optimizers import LBFGS, Optimizer
+from poem.packed import how_to_open
 from poem.policies import FlooredPolicy, Policy
 from poem.structures import Structure
 
@@ -39,7 +40,8 @@ def check_kinds(log: Any, estimator: Any, optimizer: Any, l2: Any, confidence: A
         ("n_jobs", n_jobs, int | None, "2, or -1 for all cores"),
     ):
         if not isinstance(value, kind):
-            raise InputError(f"{name} must be such as {example}; found {value!r}.")
+            advice = how_to_open(value) if name == "log" else ""
+            raise InputError(f"{name} must be such as {example}; found {value!r}.{advice}")
     if l2 is not None and not (isinstance(l2, int | float | np.number) and np.isfinite(l2) and l2 >= 0.0):
         raise InputError(f"l2 must be finite and not negative; found {l2!r}.")
     if not isinstance(confidence, float | np.floating) or not 0.5 <= confidence < 1.0:

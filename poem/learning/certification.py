@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from poem.arrays import FloatArray
+from poem.arrays import FloatArray, IntArray
 from poem.certificates import Certificate, Forecast, extremes, heavy_tail, known_logger
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
@@ -15,8 +15,10 @@ from poem.evaluation import PLURAL, Calibration, LossBounds, calibrate
 from poem.learning.arguments import check_features, check_kinds, weights_of
 from poem.learning.held_out import HeldOut
 from poem.learning.plan import Plan, conditions_of, plan_of
+from poem.learning.sampled import check_apart, in_memory
 from poem.learning.training import Training
-from poem.policies import NO_POLICY, FlooredPolicy, Policy, was_trained_on
+from poem.packed import PackedLog
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, check_packed, was_trained_on
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 SURELY = 4.0  # standard errors above what chance explains
@@ -27,9 +29,9 @@ COPIES = 0.01  # share of the rows that certify that may be copies of others
 
 def certify(
     policy: Policy | None,
-    log: BanditLog,
+    log: BanditLog | PackedLog,
     *,
-    earlier: BanditLog | None = None,
+    earlier: BanditLog | PackedLog | None = None,
     loss_bounds: LossBounds = "auto",
     confidence: float = 0.95,
     logging_policy: Policy | FlooredPolicy | None = None,
@@ -41,9 +43,10 @@ def certify(
     Parameters
     ----------
     policy : Policy
-    log : BanditLog
-        Rows that played no part in making the policy.
-    earlier : BanditLog, optional
+    log : BanditLog or PackedLog
+        Rows that played no part in making the policy. Of a packed log, as many units are read as fit into an eighth of
+        its memory: a random sample. The conditions of the certificate say how many rows these are.
+    earlier : BanditLog or PackedLog, optional
         Other rows, such as those that the policy was trained on. They make the certificate sharper: what it expects
         of rewards and of the logging policy is learnt from them. By default, the first fifth of the log is used for it.
     loss_bounds : (lowest, highest) or "auto"
@@ -56,17 +59,27 @@ def certify(
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, Policy):
         raise InputError(f"certify takes a poem.Policy; found {type(policy).__name__}. poem.Gate judges any other.")
+    if isinstance(log, PackedLog) and isinstance(earlier, PackedLog):
+        check_apart(log, earlier)
+    conditions: tuple[str, ...] = ()
+    whole: tuple[PackedLog, ...] = ()
+    if isinstance(log, PackedLog):
+        whole = (log,)
+        check_packed(policy, log)
+        _check_fresh(policy, log)
+        log, conditions = in_memory(log)
+    if isinstance(earlier, PackedLog):
+        earlier, _ = in_memory(earlier)
     check_kinds(log, None, None, None, confidence, seed, n_jobs)
     log.need_propensities()
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
-    if was_trained_on(policy, log):
-        raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
+    _check_fresh(policy, log)
     check_features(log, policy.intercept)
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
     if not plan.rest:
         raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
     first, fresh = plan.first, plan.rest[0]
-    calibration = calibrate(first, IPS(), loss_bounds, fresh)
+    calibration = calibrate(first, IPS(), loss_bounds, fresh, *whole)
     logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
     known = None if logging_policy is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))
@@ -76,7 +89,13 @@ def certify(
         )
         seen = HeldOut(first, training, first.units(), True)
         foreseen = seen.forecast(policy, threads)
-        return certificate_of(policy, training, fresh, foreseen, confidence, plan)
+        found = certificate_of(policy, training, fresh, foreseen, confidence, plan)
+    return replace(found, conditions=found.conditions + conditions)
+
+
+def _check_fresh(policy: Policy, log: BanditLog | PackedLog) -> None:
+    if was_trained_on(policy, log):
+        raise InputError("the policy was learnt from this very log. Certify it on rows that it has not seen.")
 
 
 def certificate_of(
@@ -84,13 +103,21 @@ def certificate_of(
 ) -> Certificate:
     """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
     calibration = training.calibration
-    held = HeldOut(fresh, training, fresh.units(), True, stream=1)
+    held = HeldOut(fresh, training, _as_they_came(fresh.units()), True, stream=1)
     evidence = held.evidence(policy, foreseen.cap, training.threads)
     span = calibration.loss_high - calibration.loss_low
     found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
     losses = np.concatenate([training.log.loss, fresh.loss])
     more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
     return replace(found, objections=found.objections + sum(more, ()))
+
+
+def _as_they_came(units: IntArray) -> IntArray:
+    """Number units in the order of their first rows."""
+    _, first, number = np.unique(units, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[number]
 
 
 def _shuffled(plan: Plan) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """From a log to a policy: what users call."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from poem.learning.sampled import in_parts
 from poem.learning.stages import Stages, Wish
 from poem.optimizers import LBFGS, AdaGrad, Optimizer
 from poem.packed import PackedLog
-from poem.policies import FlooredPolicy, Policy
+from poem.policies import FlooredPolicy, Policy, check_packed, with_packed
 from poem.progress import Progress
 
 __all__ = ["MULTIPLIERS", "Fit", "Lam", "fit", "warm_up"]
@@ -101,8 +102,11 @@ def fit(
         A folder for finished candidates; a fit that was interrupted resumes from it. One fit uses it at a time; another
         one raises a BusyError.
     """
-    choice, source, shards = checked_selection(selection), None, None
+    choice, source, shards, packed = checked_selection(selection), None, None, None
     if isinstance(log, PackedLog):
+        packed = log
+        for name, policy in (("start", start), ("logging_policy", logging_policy)):
+            check_packed(policy, log, name)
         own = not all(given is None for given in (estimator, lam, l2, optimizer))
         log, choice, source, shards = in_parts(log, choice, n_jobs, warm=not own)
     wish = Wish(
@@ -126,7 +130,10 @@ def fit(
     )
     stages = Stages(wish)
     with held_checkpoint(checkpoint), OneBlasThread(), _progress(progress, stages.work) as line:
-        return stages.result(line)
+        found = stages.result(line)
+    if packed is None or found.learnt is None:
+        return found
+    return replace(found, policy=with_packed(found.learnt, packed))
 
 
 def _progress(wanted: bool | None, total: int) -> Progress:

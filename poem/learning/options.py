@@ -6,6 +6,7 @@ from typing import Literal
 from poem.errors import InputError
 from poem.estimators import Estimator
 from poem.learning.arguments import Validation
+from poem.packed import IN_MEMORY, PackedLog
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ def checked_selection(selection: Selection | None) -> Selection:
         return Selection()
     if not isinstance(selection, Selection):
         raise InputError(f"selection must be such as poem.Selection(validation=0.25); found {selection!r}.")
+    if isinstance(selection.validation, PackedLog):
+        raise InputError(f"validation must be a log in memory; found a packed log, but {IN_MEMORY}.")
     for name in ("refit", "imitate", "guard", "force"):
         if not isinstance(getattr(selection, name), bool):
             raise InputError(f"{name} must be True or False; found {getattr(selection, name)!r}.")

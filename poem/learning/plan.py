@@ -15,7 +15,7 @@ from poem.learning.selection import Candidate
 
 KEPT = 0.5  # share of the units that "auto" keeps at first
 LEAST_KEPT, LEAST_SHARE = 50, 0.1  # what certifies in the end, at least
-SLACK = 1.25  # times as many units as foreseen certify, if there are so many
+SLACK = 1.5  # times as many units as foreseen certify, if there are so many
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,19 @@ DIRECTIONS = 64  # in which they are compared, at the most
 AT_ONCE = 8  # of them, which are few numbers beside the contexts
 SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
 
+KEEPS = "and the policy is better throughout them or not at all"
 WORDS: dict[Order, str] = {
-    "time": "{units} are independent, or rows are in the order of their times (the latest certify)",
-    "rows": "{units} are independent, or rows are in the order of time (the last ones certify)",
-    "units": "{units} are independent, given their sizes, and the logging policy did not learn from its own log (rows "
-    "of different {units} alternate, so that their order does not help)",
-    "random": "{units} are independent, and the logging policy did not learn from its own log (contexts change along "
-    "the rows and there are no times, so the ones that certify were drawn at random)",
-    "hashed": "{units} are independent, and the logging policy did not learn from its own log (those of a packed log "
-    "that certify were drawn at random)",
-    "mixed": "{units} are independent, and none of the loggers was learnt from this log",
-    "given": "{units} of the log that certifies are independent, or its rows are in the order of time",
+    "time": "{units} are independent and alike, or rows are in the order of their times (the latest certify) " + KEEPS,
+    "rows": "{units} are independent and alike, or rows are in the order of time (the last ones certify) " + KEEPS,
+    "units": "{units} are independent and alike, and the logging policy did not learn from its own log (rows of "
+    "different {units} alternate, so that their order does not help)",
+    "random": "{units} are independent and alike, and the logging policy did not learn from its own log (contexts "
+    "change along the rows and there are no times, so the ones that certify were drawn at random)",
+    "hashed": "{units} are independent and alike, and the logging policy did not learn from its own log (those of a "
+    "packed log that certify were drawn at random)",
+    "mixed": "{units} are independent and alike, and none of the loggers was learnt from this log",
+    "given": "{units} of the log that certifies are independent and alike, or its rows are in the order of time "
+    + KEEPS,
 }
 
 

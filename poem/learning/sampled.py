@@ -12,7 +12,7 @@ from poem.errors import InputError
 from poem.learning.arguments import Validation, check_share
 from poem.learning.options import Selection
 from poem.learning.shards import Metered, Shards, Source
-from poem.packed import Keys, PackedLog, Sample, all_units, in_order, part_within, sample_units
+from poem.packed import Keys, PackedLog, Sample, all_units, in_order, part_within, sample_units, share_units
 
 SHARE = 1 / 8  # of the memory, for the sample and for the rows that certify: a fit takes several times its log
 MOST_UNITS = 1_000_000  # of a sample: candidates are told apart by fewer
@@ -28,7 +28,7 @@ def in_parts(
     for any number of shards.
     """
     log.need_propensities()
-    source = Source(log.fingerprint(), log.mark(), log.memory)
+    source = Source(log.fingerprint(), log.memory)
     if log.nbytes <= log.memory * SHARE:
         return log.to_log(), choice, source, None
     share = _held_share(log, choice.validation)
@@ -68,3 +68,27 @@ def _held_share(log: PackedLog, validation: Validation) -> float:
             )
         return share
     return min(HELD, most)
+
+
+def in_memory(log: PackedLog) -> tuple[BanditLog, tuple[str, ...]]:
+    """Return the rows of a log that certify, and what is to be said of them if these are not all.
+
+    Units are drawn by their hashes, which depend on neither outputs nor losses, and rows are in the order of time. So
+    what holds of the rows of a log in memory holds of these.
+    """
+    log.need_propensities()
+    share = SHARE * log.memory / log.nbytes
+    if share >= 1.0:
+        return log.to_log(), ()
+    found = part_within(log, 0.0, share).to_log()
+    text = f"units drawn at random stand for all of the packed log ({len(found):,} of its {len(log):,} rows were read)"
+    return found, (text,)
+
+
+def check_apart(log: PackedLog, earlier: PackedLog) -> None:
+    """Refuse rows that certify if they are among those that were looked at before."""
+    if share_units(log.fingerprint(), earlier.fingerprint()):
+        raise InputError(
+            "what certifies must be other rows than those that are learnt from; both logs have units in common. Pass "
+            "a later log, or parts that do not overlap, such as log.part(0.5, 1) and earlier=log.part(0, 0.5)."
+        )

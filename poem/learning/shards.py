@@ -25,10 +25,9 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Source:
-    """The packed log that a fit reads: its fingerprint, its mark, and how much memory it may take."""
+    """The packed log that a fit reads: its fingerprint, and how much memory it may take."""
 
     fingerprint: str
-    mark: str
     memory: int
 
 

@@ -138,17 +138,15 @@ class Stages:
 
     def _learnt_from(self) -> str:
         """Return what the record of a policy says of its log."""
-        source, shards = self.wish.source, self.wish.shards
-        if source is None:
-            return self.digest
-        return f"{self.log.fingerprint()} {source.mark}" if shards is None else shards.log.mark()
+        if self.wish.shards is not None:
+            return self.wish.shards.log.fingerprint()
+        return self.digest if self.wish.source is None else f"{self.log.fingerprint()} {self.digest}"
 
     def _check_start(self) -> None:
         start = self.wish.start
         if not (self.certifies and isinstance(start, Policy | FlooredPolicy)):
             return
-        known = self.digest if self.wish.source is None else self.wish.source.mark
-        if without_floor(start).record.log is not None and was_trained_on(start, known):
+        if without_floor(start).record.log is not None and was_trained_on(start, self.digest):
             raise InputError(
                 "start was learnt from this very log, so that no row of it is fresh. Pass a start from other rows, or "
                 "certify=False."

@@ -1,7 +1,7 @@
 """One loss model for each fold of a log: none predicts rows that it has seen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,14 @@ WIDEST = 1024  # columns that classes or actions may add to dense contexts
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Models of which none has seen the rows that it predicts: ``fold`` says which one each row takes."""
+    """Models of which none has seen the rows that it predicts: ``fold`` says which one each row takes.
+
+    ``shared`` says that a policy's own probabilities may have a share in what is predicted.
+    """
 
     models: tuple[LossModel, ...]
     fold: IntArray
+    shared: bool = False
 
     @property
     def name(self) -> str:
@@ -33,7 +37,7 @@ class CrossFitted:
 
     def of_rows(self, rows: IntArray) -> "CrossFitted":
         """Return the models for some rows of the log."""
-        return CrossFitted(self.models, self.fold[rows])
+        return replace(self, fold=self.fold[rows])
 
     def on(self, layout: Layout, fold: int, bounds: tuple[float, float], threads: Threads) -> ContextLosses:
         """Return what the model of one fold says of a layout's contexts, with ``bounds`` as −1 and 0."""
@@ -75,16 +79,17 @@ def cross_fit(
 ) -> CrossFitted:
     """Fit one loss model for each fold of the log's units on all other folds; ``fold`` is that of each row, if known.
 
-    With ``bounds``, the lowest and the highest loss, it is the kind that predicts held-out losses best; without them,
-    it is a linear one.
+    With ``bounds``, the lowest and the highest loss, it is the kind that predicts held-out losses best, and policies
+    may have a share in it; without them, it is a linear one.
     """
     fold, threads = folds_of(log, folds, seed) if fold is None else fold, threads or Threads()
+    shared = bounds is not None
     if bounds is None:
         bounds, strengths = (0.0, 1.0), Strengths(linear_strength(log, seed, threads))
     else:
         strengths = chosen_strengths(log, bounds, seed, threads)
     models = [fit_for_estimates(log.take(fold != part), strengths, bounds, threads) for part in range(folds)]
-    return CrossFitted(tuple(models), fold)
+    return CrossFitted(tuple(models), fold, shared)
 
 
 def enumerate_regressor(log: BanditLog, regressor: Any, folds: int, seed: int) -> Enumerated:

@@ -1,11 +1,12 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
+from poem.packed.fingerprint import share_units
 from poem.packed.hashing import HashArray, context_folds, value_hashes
 from poem.packed.keys import Keys, context_numbers, in_order
-from poem.packed.log import PackedLog, is_packed, open_log
+from poem.packed.log import IN_MEMORY, PackedLog
 from poem.packed.loggers import logger_counts
 from poem.packed.manifest import ShardNote
-from poem.packed.marks import share_units
+from poem.packed.opening import how_to_open, is_packed, open_log
 from poem.packed.packing import pack_log
 from poem.packed.quantiles import extremes_of, quantiles_of
 from poem.packed.rows import has_catalogue
@@ -13,6 +14,7 @@ from poem.packed.sampling import Sample, all_units, full_folds, part_within, sam
 from poem.packed.writing import PackWriter, pack_folder, shards_for
 
 __all__ = [
+    "IN_MEMORY",
     "HashArray",
     "Keys",
     "PackWriter",
@@ -25,6 +27,7 @@ __all__ = [
     "extremes_of",
     "full_folds",
     "has_catalogue",
+    "how_to_open",
     "in_order",
     "is_packed",
     "logger_counts",

@@ -1,9 +1,8 @@
 """PackedLog: a log on disk, as shards that are read one at a time."""
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,17 @@ from poem.backends import Backend
 from poem.data import BanditLog
 from poem.data.features import Features
 from poem.errors import InputError, PackedError
-from poem.files import Folder, Table, room, size_of
+from poem.files import Folder, Table, room
+from poem.packed.fingerprint import fingerprint_of
 from poem.packed.hashing import HashArray
 from poem.packed.keys import Keys, in_order
-from poem.packed.kind import read_kind
-from poem.packed.manifest import NAME, SIZES, Manifest, ShardNote, manifest_from
-from poem.packed.marks import mark_of
+from poem.packed.manifest import SIZES, Manifest, ShardNote
 from poem.packed.rows import has_catalogue, log_of_rows, outputs_of, some_rows
-from poem.packed.shard_file import check_present, read_shard
+from poem.packed.shard_file import read_shard
 from poem.structures import Labels, Structure
 
 ALL = 1 << 64  # one more than the largest hash
+IN_MEMORY = "a part of it can be read into memory: log.part(0, 0.1).to_log()"
 
 View = Callable[[BanditLog, HashArray], BanditLog]
 
@@ -36,6 +35,10 @@ class _Both:
 
     def __call__(self, log: BanditLog, unit: HashArray) -> BanditLog:
         return self.second(self.first(log, unit), unit)
+
+
+class NotInMemoryError(InputError, AttributeError):
+    """What was asked of a packed log only a log in memory has."""
 
 
 class PackedLog:
@@ -80,7 +83,15 @@ class PackedLog:
         self.backend, self.view, self.chosen_by = backend, view, chosen_by
 
     def __reduce__(self) -> Any:
-        return _reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view, self.chosen_by)
+        from poem.packed.opening import reopened
+
+        return reopened, (self.folder.place, self.manifest.digest, self.low, self.high, self.view, self.chosen_by)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say how to get at what only a log in memory has; this is not called for anything that is here."""
+        if hasattr(BanditLog, name) or name in BanditLog.__annotations__:
+            raise NotInMemoryError(f"this takes a log in memory: a packed log has no {name!r}, but {IN_MEMORY}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def replaced(self, **changes: Any) -> "PackedLog":
         """Return the same log with other fields."""
@@ -272,71 +283,8 @@ class PackedLog:
         """Raise if the log has none."""
         self.kind.need_propensities()
 
-    def mark(self) -> str:
-        """Return which units of which folder these are, whatever is made of them; a policy remembers it."""
-        return mark_of(self.manifest.digest, self.low, self.high)
-
     def fingerprint(self) -> str:
-        """Return a digest of all that the log holds: by its checksums, and by what a view makes of the first shard."""
-        import hashlib
-
+        """Return a digest of the folder by its checksums, the range of hashes of this part, and how it is seen."""
         seen = None if self.view is None else self.read(self.shards[0]).fingerprint()
-        parts = (self.low, self.high, None if self.chosen_by is None else str(self.chosen_by), seen)
-        about = (*parts, self.manifest.kind_sha256, [note.sha256 for note in self.shards])
-        return hashlib.sha256(repr(about).encode()).hexdigest()
-
-
-def is_packed(place: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder holds a packed log."""
-    return Folder(place).size(NAME) is not None
-
-
-def open_log(
-    place: str | os.PathLike[str], *, memory: int | str | None = None, backend: Backend | None = None
-) -> PackedLog:
-    """Open a folder that :func:`poem.pack_log` has made; only its manifest is read.
-
-    Parameters
-    ----------
-    place : path or address
-        A folder on this machine, or anywhere that fsspec reaches, such as ``s3://bucket/packed``.
-    memory : int or str, optional
-        What work on the log may take, about, such as ``"4GB"``; half of the free memory by default.
-    backend : Backend, optional
-        Where work on its shards is run: ``poem.Threads()``, or ``poem.Dask(client)`` for a cluster. By default, as many
-        threads as ``n_jobs`` of :func:`poem.fit` and others say.
-    """
-    if not isinstance(backend, Backend | None):
-        raise InputError(f"backend must be poem.Threads() or poem.Dask(client); found {backend!r}.")
-    size = None if memory is None else size_of(memory)
-    if not isinstance(place, str | os.PathLike):
-        raise InputError(f"open_log takes the path of a packed folder; found {type(place).__name__}.")
-    folder = Folder(place)
-    try:
-        text = folder.read(NAME)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise PackedError(
-            f"{folder} is no packed log: it has no {NAME}. Name a folder that `poem pack` has written to its end."
-        ) from error
-    except PermissionError as error:
-        raise PackedError(f"{folder}: {NAME} cannot be read: {error.strerror or error}.") from error
-    manifest = manifest_from(text, str(folder))
-    for note in manifest.shards:
-        check_present(folder, note)
-    return PackedLog(folder, manifest, read_kind(folder, manifest.kind_sha256), memory=size, backend=backend)
-
-
-@lru_cache(maxsize=8)
-def _opened(place: str, digest: str) -> PackedLog:
-    """Open a log once per process, however many tasks ask for it; refuse another one that was packed in its place."""
-    found = open_log(place)
-    if found.manifest.digest != digest:
-        raise PackedError(
-            f"{place} was packed anew after the log was opened, or workers see another folder there. Open it again."
-        )
-    return found
-
-
-def _reopened(place: str, digest: str, low: int, high: int, view: View | None, chosen_by: Any) -> PackedLog:
-    part = _opened(place, digest).replaced(low=low, high=high, chosen_by=chosen_by)
-    return part if view is None else part.seen_as(view)
+        about = (None if self.chosen_by is None else str(self.chosen_by), seen)
+        return fingerprint_of(self.manifest, self.low, self.high, None if about == (None, None) else repr(about))

@@ -34,6 +34,7 @@ from poem.policies.reading import (
     with_packed,
 )
 from poem.policies.record import Record, TraceRecord
+from poem.policies.unlike import check_all_packed, check_packed
 
 __all__ = [
     "NO_POLICY",
@@ -45,6 +46,8 @@ __all__ = [
     "TraceRecord",
     "action_recipe_of",
     "by_context_alone",
+    "check_all_packed",
+    "check_packed",
     "check_recipe",
     "choices_for",
     "columns_of",

@@ -9,6 +9,7 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray
 from poem.errors import InputError, MismatchError
+from poem.readers import Likeness
 
 NOTHING = object()
 
@@ -116,6 +117,11 @@ class FlooredPolicy:
     def map_loss(self, X: Any, truth: Any, available: Any = None, actions: Any = None) -> float:
         """Return the mean loss of :meth:`predict` against true outputs."""
         return float(self.policy.map_loss(X, truth, available, actions))
+
+    def likeness(self) -> Likeness:
+        """Return how a log is read to be like the policy's own, for :func:`poem.pack_log`."""
+        found: Likeness = self.policy.likeness()
+        return found
 
     def save(self, path: Any) -> Path:
         """Write both policies and the share to one file; :func:`poem.load_policy` reads it."""

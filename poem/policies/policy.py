@@ -15,10 +15,12 @@ from poem.data import BanditLog, Catalogue, Layout, Offers, offered_design
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
 from poem.files import write_whole
+from poem.packed import PackedLog
 from poem.policies.checksum import CHECKED_VERSION, EMPTY, KEY, with_checksum
 from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
 from poem.policies.scored import Scored
+from poem.readers import Likeness
 from poem.structures import (
     CERTAIN,
     Available,
@@ -265,6 +267,12 @@ class Policy:
                 "Pass the same columns as in training."
             )
 
+    def likeness(self) -> Likeness:
+        """Return how a log is read to be like the policy's own, for :func:`poem.pack_log`."""
+        from poem.policies.reading import OfPolicy
+
+        return OfPolicy.of(self)
+
     # ---- the file -------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, floor: FlooredPolicy | None = None) -> Path:
@@ -308,14 +316,16 @@ def policy_for(
     return Policy(log.structure, weights, intercept, labels, *named, forest)
 
 
-def uniform_policy(log: BanditLog) -> Policy:
+def uniform_policy(log: BanditLog | PackedLog) -> Policy:
     """Return the policy that gives every output of a log's kind the same probability."""
+    log = log.kind if isinstance(log, PackedLog) else log
     weights = np.zeros((log.n_features + 1, log.structure.n_scores))
     return policy_for(log, weights, True, Record(made_by="uniform_policy"))
 
 
-def constant_policy(log: BanditLog, y: Any) -> Policy:
+def constant_policy(log: BanditLog | PackedLog, y: Any) -> Policy:
     """Return the policy that chooses the one output ``y`` wherever it is available."""
+    log = log.kind if isinstance(log, PackedLog) else log
     structure = log.structure
     if not isinstance(structure, Fixed):
         raise InputError(f"no output is always there to be chosen: this log holds {structure.describe()}.")

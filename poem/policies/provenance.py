@@ -18,14 +18,14 @@ def without_floor(policy: Policy | FlooredPolicy) -> Policy:
 def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | str) -> bool | None:
     """Tell whether a policy was trained on this very log; its estimates there are too good.
 
-    Of a packed log, units that the policy was trained on are recognised in any part of the folder, and with any
-    propensities; units that were held out from it are others.
+    Units of a packed log that were held out from the policy are not those that it was trained on.
 
     Parameters
     ----------
     policy : Policy, with or without a floor
     log : BanditLog, PackedLog or str
-        The log, or what a policy's record says of its log: the log's fingerprint, or the mark of a packed one.
+        The log, or its fingerprint. A part of a packed folder is recognised if the policy was trained on some of its
+        units.
 
     Returns
     -------
@@ -35,8 +35,8 @@ def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | 
     known = without_floor(policy).record.log
     if known is None:
         return None
-    asked = log if isinstance(log, str) else log.mark() if isinstance(log, PackedLog) else log.fingerprint()
-    return any(one == two or share_units(one, two) for one in known.split() for two in asked.split())
+    asked = log if isinstance(log, str) else log.fingerprint()
+    return any(share_units(one, two) for one in known.split() for two in asked.split())
 
 
 def made_log(policy: Policy | FlooredPolicy, log: BanditLog) -> bool | None:

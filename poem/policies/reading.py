@@ -1,7 +1,7 @@
 """Read logs and contexts the way a policy's own log was read: its columns, its features, its outputs."""
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from poem.policies.provenance import without_floor
 from poem.readers import (
     Choices,
     Columns,
+    Likeness,
     RawLog,
     Roles,
     choices_by_row,
@@ -79,12 +80,51 @@ def log_for(
         encoding=encoding,
         action_features=action_recipe_of(policy),
     )
+    check_recipes(policy, raw, log, name)
+    check_features(policy, raw, log, name)
+    return log
+
+
+@dataclass(frozen=True)
+class OfPolicy(Likeness):
+    """How a log is read to be like that of a policy: what :func:`log_for` does with a log in memory."""
+
+    policy: Policy | FlooredPolicy | None = field(default=None, kw_only=True)
+
+    @staticmethod
+    def of(policy: Policy | FlooredPolicy) -> "OfPolicy":
+        """Return what a policy knows of its own log."""
+        return OfPolicy(
+            labels=policy.labels,
+            structure=policy.structure,
+            features=recipe_of(policy),
+            action_features=action_recipe_of(policy),
+            roles=columns_of(policy),
+            action_id=with_action_id(policy, Columns()).action_id,
+            policy=policy,
+        )
+
+    def check(self, raw: RawLog, log: BanditLog) -> None:
+        assert self.policy is not None
+        check_lists(self.policy, raw)
+        check_recipes(self.policy, raw, log)
+
+    def check_known(self, raw: RawLog, log: BanditLog) -> None:
+        assert self.policy is not None
+        check_features(self.policy, raw, log)
+
+
+def check_recipes(policy: Policy | FlooredPolicy, raw: RawLog, log: BanditLog, name: str = "the policy") -> None:
+    """Refuse a log whose features were made in another way."""
     check_recipe(policy, log.features, raw.origin.name, name)
     check_recipe(policy, log.action_features, raw.origin.name, name, of_actions=True)
+
+
+def check_features(policy: Policy | FlooredPolicy, raw: RawLog, log: BanditLog, name: str = "the policy") -> None:
+    """Refuse a log in which no feature that the policy knows occurs."""
     check_known(policy, log.X, raw.origin.name, name)
     if log.available is not None:
         check_known(policy, log.available.features, raw.origin.name, name, of_actions=True)
-    return log
 
 
 def check_lists(policy: Policy | FlooredPolicy, raw: RawLog, name: str = "the policy") -> None:

@@ -66,8 +66,7 @@ class Record:
     n_train : int, optional
         The number of rows that it was learnt from.
     log : str, optional
-        The fingerprint of its log, or the mark of its part of a packed one, or both: estimates on these rows are too
-        good.
+        The fingerprint of its log, or of its part of a packed one, or both: estimates on these rows are too good.
     columns : dict, optional
         Which column of its log is what, so that the next log is read alike.
     learner, start : str, optional

@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from poem.readers.checked import choices_by_row, contexts_by_row, log_of
     from poem.readers.columns import INDEXES, Columns, Roles
     from poem.readers.convert import convert_log
-    from poem.readers.detect import suffix_format, written_suffixes
+    from poem.readers.detect import UNFINISHED, files_of, is_unfinished, suffix_format, written_suffixes
     from poem.readers.gaps import OF_ACTIONS, empty_columns, feature_tables, note_on_gaps
+    from poem.readers.likeness import Likeness
     from poem.readers.lines import check_parsed
     from poem.readers.log_kind import LogBlock, LogKind
     from poem.readers.native_candidates import labels_column, row_lists
@@ -27,8 +28,10 @@ __all__ = [
     "INDEXES",
     "OF_ACTIONS",
     "SUM_OFF",
+    "UNFINISHED",
     "Choices",
     "Columns",
+    "Likeness",
     "LogBlock",
     "LogKind",
     "LogStream",
@@ -43,7 +46,9 @@ __all__ = [
     "distributions",
     "empty_columns",
     "feature_tables",
+    "files_of",
     "format_named",
+    "is_unfinished",
     "labels_column",
     "log_of",
     "looks_like",
@@ -64,8 +69,9 @@ _MODULES = {
     "checked": ("choices_by_row", "contexts_by_row", "log_of"),
     "convert": ("convert_log",),
     "columns": ("INDEXES", "Columns", "Roles"),
-    "detect": ("suffix_format", "written_suffixes"),
+    "detect": ("UNFINISHED", "files_of", "is_unfinished", "suffix_format", "written_suffixes"),
     "gaps": ("OF_ACTIONS", "empty_columns", "feature_tables", "note_on_gaps"),
+    "likeness": ("Likeness",),
     "lines": ("check_parsed",),
     "log_kind": ("LogBlock", "LogKind"),
     "native_candidates": ("labels_column", "row_lists"),

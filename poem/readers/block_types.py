@@ -91,3 +91,10 @@ def _loosened(types: list[Any]) -> Any:
         return _unified(moments)
     is_truth = {pa.types.is_boolean(kind) or pa.types.is_integer(kind) for kind in types} == {True}
     return pa.bool_() if is_truth else pa.string()
+
+
+def text_type() -> Any:
+    """Return the type of columns that hold texts in some blocks, and numbers in others."""
+    import pyarrow as pa
+
+    return pa.string()

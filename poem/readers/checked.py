@@ -166,3 +166,10 @@ def choices_by_row(raw: RawLog, structure: Structure, labels: Labels, recipe: Fe
     seen = _seen(raw)
     found = choices_of(replace(raw, labels=labels), seen, structure, recipe, BY_DEFAULT)
     return found if seen.number is None else replace(found, available=found.available.of(seen.number))
+
+
+def recipe_or_encoding(given: Features | Encoding | None) -> tuple[Features | None, Encoding]:
+    """Return the recipe that was given, or how to learn one."""
+    if not isinstance(given, Features | Encoding | None):
+        raise InputError(f"features must be a poem.Features or a poem.Encoding; found {type(given).__name__}.")
+    return (None, given) if isinstance(given, Encoding) else (given, BY_DEFAULT)

@@ -92,7 +92,7 @@ class Facts:
     context : TableSummary, optional
         None if the recipe is known.
     outputs : OutputFacts, optional
-        None if the labels are known, or there are candidates.
+        None if there are candidates, or if the labels are known and rows hold no lists.
     offers : OfferFacts, optional
         None if there are no candidates, or poem wrote them.
     times : TimeFacts, optional
@@ -122,7 +122,7 @@ class Facts:
             schema=_unified(schema, table.schema).with_metadata(table.schema.metadata),
             rows=table.num_rows,
             context=None if known else _summary(raw, schema, encoding),
-            outputs=None if labelled or raw.has_candidates else OutputFacts.of(raw),
+            outputs=None if raw.has_candidates or (labelled and not _may_be_vectors(raw)) else OutputFacts.of(raw),
             offers=OfferFacts.of(raw, encoding) if raw.has_candidates and not raw.about.encoded else None,
             times=TimeFacts.of(raw),
             least=() if roles.context_id is None or not table.num_rows else (_least(raw, roles.context_id),),
@@ -154,6 +154,11 @@ class Facts:
                 f"{raw.origin.name}, column {raw.roles.time!r} has times with a zone and times without one. Use "
                 "numbers, dates or ISO 8601 such as 2026-11-16T08:30:00Z, all with a zone or all without one."
             )
+
+
+def _may_be_vectors(raw: RawLog) -> bool:
+    names = raw.roles.output
+    return not raw.about.encoded and len(names) == 1 and is_list(raw.table.column(names[0]).type)
 
 
 def _unified(one: Any, two: Any) -> Any:

@@ -281,13 +281,17 @@ def read_contexts(
     )
 
 
+def _of_packed(log: object) -> str:
+    return " Write a part of it: log.part(0, 0.1).to_log()." if hasattr(log, "to_log") else ""
+
+
 def write_log(log: BanditLog | RawLog, path: str | os.PathLike[str]) -> Path:
     """Write a log to a Parquet file, from which an equal one is read; an old file is replaced whole.
 
     Contexts that no row saw are left out.
     """
     if not isinstance(log, BanditLog | RawLog):
-        raise InputError(f"write_log takes a log; found {type(log).__name__}.")
+        raise InputError(f"write_log takes a log in memory; found {type(log).__name__}.{_of_packed(log)}")
     name = suffix_format(Path(path)) or NATIVE
     write = format_named(name).write
     if write is None:

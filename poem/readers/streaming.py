@@ -14,13 +14,14 @@ from poem.data.features import Encoding, Features, value_columns
 from poem.errors import InputError, LogError, PoemError, ReadError
 from poem.files import Table, plain_table, room_for
 from poem.progress import Progress
-from poem.readers.block_types import SeenTypes
+from poem.readers.block_types import SeenTypes, text_type
 from poem.readers.blocks import Block, Cutting, moved
-from poem.readers.checked import BY_DEFAULT, plain_labels
+from poem.readers.checked import plain_labels, recipe_or_encoding
 from poem.readers.columns import Columns, Roles
-from poem.readers.detect import common_format, files_of
+from poem.readers.detect import common_format, distinct, files_of
 from poem.readers.facts import Facts, with_outputs
 from poem.readers.held_contexts import HeldContexts, log_after
+from poem.readers.likeness import NOTHING_KNOWN, Likeness
 from poem.readers.lines import is_by_line
 from poem.readers.log_kind import LogBlock, LogKind, Part
 from poem.readers.notes import KEY
@@ -74,6 +75,8 @@ class LogStream:
         How much of a file, decompressed, is in one block.
     threads : Threads
         What parses blocks and turns them into logs.
+    like : Likeness
+        What the columns of an earlier log were, and how its actions became features.
     """
 
     def __init__(
@@ -92,18 +95,19 @@ class LogStream:
         identity: bool = False,
         block_bytes: int = BLOCK_BYTES,
         threads: Threads | None = None,
+        like: Likeness = NOTHING_KNOWN,
         progress: bool = False,
     ) -> None:
         if not sources:
             raise InputError("a log has at least one file; none was given.")
         paths = [Path(source) for source in sources]
-        self.files = [file for path in paths for file in files_of(path)]
+        self.files = distinct([file for path in paths for file in files_of(path)])
         self.name = paths[0].name if len(paths) == 1 else f"{paths[0].name} and {len(paths) - 1} more"
         self.missing = columns.propensity == "missing"
         self.columns = replace(columns, propensity=None) if self.missing else columns
         self.labels = None if labels is None else plain_labels(labels)
         self.structure, self.block_bytes, self.progress = structure, block_bytes, progress
-        self.recipe, self.encoding = _recipe_or_encoding(features)
+        self.recipe, self.encoding = recipe_or_encoding(features)
         self.threads = threads or Threads()
         name = common_format(self.files, format)
         self._format = format_named(name)
@@ -113,7 +117,8 @@ class LogStream:
         options = {"delimiter": delimiter, "actions_vary": actions_vary}
         self._options = reader_options(self._format, options, self.recipe, f"{self.name} is {name}")
 
-        self._actions = {"actions": actions, "identity": identity}
+        self._known: dict[str, Any] = {"actions": actions, "identity": identity, "defaults": like.roles}
+        self._like, self._described = like, like.described and "described" in self._format.takes
         self._typed = "types" in self._format.takes  # types are found block by block
         self._loose = "delimiter" in self._format.takes  # any value can be read as text
         self._meanings: dict[Any, RawLog] = {}
@@ -136,14 +141,14 @@ class LogStream:
         """Return how a file must be read, and what it says; in a few passes if its blocks differ."""
         types: dict[str, Any] = {}
         mixed: set[str] = set()
-        described = False
+        described = self._described
         while True:
             try:
                 seen, facts, trouble = self._pass(file, self._cutting(types, described, file), line)
             except ReadError:
                 if not mixed:
                     raise
-                types, mixed = types | dict.fromkeys(mixed, _text()), set()
+                types, mixed = types | dict.fromkeys(mixed, text_type()), set()
                 continue
             except _ActionsDiffer:
                 described = True
@@ -214,7 +219,7 @@ class LogStream:
         if key not in self._meanings:
             raw = RawLog(schema.empty_table(), self._format.roles, Origin(self.name), self._labels_beside())
             ignored = self._format.ignored if self.columns.context is None else ()
-            self._meanings[key] = with_meaning(raw, self.columns, ignored, **self._actions)
+            self._meanings[key] = self._like.of_actions(with_meaning(raw, self.columns, ignored, **self._known))
         return self._meanings[key]
 
     def _labels_beside(self) -> Labels | None:
@@ -323,15 +328,3 @@ def _tried(work: Callable[[Turn], tuple[int, R]], turn: Turn) -> tuple[Turn, int
         return (turn, *turn.settings.run(work, turn))
     except PoemError as error:
         return turn, 0, error
-
-
-def _recipe_or_encoding(given: Features | Encoding | None) -> tuple[Features | None, Encoding]:
-    if not isinstance(given, Features | Encoding | None):
-        raise InputError(f"features must be a poem.Features or a poem.Encoding; found {type(given).__name__}.")
-    return (None, given) if isinstance(given, Encoding) else (given, BY_DEFAULT)
-
-
-def _text() -> Any:
-    import pyarrow as pa
-
-    return pa.string()

@@ -12,8 +12,17 @@ from poem.errors import InputError, MismatchError
 from poem.estimators import LARGEST_LOG_RATIO
 from poem.evaluation import Clips, Evaluation, Finding, JudgedLog, Line, evaluate, loss_range, model_for
 from poem.models import Model
-from poem.packed import PackedLog, sample_units
-from poem.policies import NO_POLICY, FlooredPolicy, Judged, Policy, judge_all, was_trained_on, without_floor
+from poem.packed import PackedLog, how_to_open, sample_units
+from poem.policies import (
+    NO_POLICY,
+    FlooredPolicy,
+    Judged,
+    Policy,
+    check_packed,
+    judge_all,
+    was_trained_on,
+    without_floor,
+)
 from poem.report.certified import Certified, certified_line
 from poem.report.changes import Changes, find_changes
 from poem.report.sums import AnyPolicy
@@ -135,6 +144,8 @@ def describe(
 ) -> Content:
     """Find out all that a report says."""
     _check(policy, source, other)
+    if isinstance(source, PackedLog):
+        check_packed(policy, source)
     log = sample_units(source, MOST_UNITS, source.memory * SAMPLE).log if isinstance(source, PackedLog) else source
     threads, outcome = Threads(count_threads(n_jobs)), Outcome(log.outcome)
     judged = judge_all({"new": policy}, log)[0]
@@ -151,8 +162,7 @@ def describe(
     line = evaluation["new", headline]
     decimals = _decimals(evaluation, line)
     fingerprint, record = source.fingerprint(), without_floor(policy).record
-    known = source.mark() if isinstance(source, PackedLog) else fingerprint
-    seen, other_seen = _seen(policy, known), other is not None and _seen(other, known) == "same"
+    seen, other_seen = _seen(policy, fingerprint), other is not None and _seen(other, fingerprint) == "same"
     case = Case(evaluation, outcome, headline, decimals, bounds, seen, other_seen, versus)
     with OneBlasThread():
         changes = find_changes(policy, log, ratio, outcome.sign, other)
@@ -187,7 +197,8 @@ def _check(policy: Any, log: Any, other: Any) -> None:
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
     if not isinstance(policy, kinds) or not isinstance(log, BanditLog | PackedLog):
-        raise InputError(f"a report takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.")
+        found = f"{type(policy).__name__} and {type(log).__name__}"
+        raise InputError(f"a report takes (policy, log); found {found}.{how_to_open(log)}")
     if other is not None and not isinstance(other, kinds):
         raise InputError(f"other must be a Policy or a FlooredPolicy; found {type(other).__name__}.")
     if other is not None and (other.features, other.labels) != (policy.features, policy.labels):
@@ -197,9 +208,9 @@ def _check(policy: Any, log: Any, other: Any) -> None:
         )
 
 
-def _seen(policy: AnyPolicy, log: str) -> Seen:
-    """Return whether the policy was trained on the log of a fingerprint or a mark."""
-    seen = was_trained_on(policy, log)
+def _seen(policy: AnyPolicy, fingerprint: str) -> Seen:
+    """Return whether the policy was trained on the log of a fingerprint."""
+    seen = was_trained_on(policy, fingerprint)
     return "unknown" if seen is None else "same" if seen else "different"
 
 

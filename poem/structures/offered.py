@@ -80,6 +80,9 @@ class Offered(Space):
     def mean(self, probabilities: FloatArray, values: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(probabilities * values, self.borders[:-1]))
 
+    def repeated(self, probabilities: FloatArray) -> FloatArray:
+        return self.mean(probabilities, probabilities)
+
     def mean_under(self, scores: FloatArray, values: FloatArray) -> FloatArray:
         return self.expected(scores, values)
 

@@ -84,6 +84,11 @@ class Space(ABC):
         inner: FloatArray = np.einsum("ck,ck->c", probabilities, values[:, :-1])
         return inner + values[:, -1]
 
+    def repeated(self, probabilities: FloatArray) -> FloatArray:
+        """Return the chance to draw one class or candidate twice, (m,)."""
+        twice: FloatArray = np.einsum("ck,ck->c", probabilities, probabilities)
+        return twice
+
     def mean_under(self, scores: FloatArray, values: FloatArray) -> FloatArray:
         """Return the mean value for y ~ h(·|x), (m,)."""
         return self.expected(scores, frozen(values[:, :-1])) + values[:, -1]

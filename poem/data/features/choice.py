@@ -79,8 +79,8 @@ def _summary(
     if is_text(kind) or is_category(kind):
         return Strings.of(column, name, missing, None, encoding.hash_size)
     raise LogError(
-        f"column {name!r} holds {kind}, which cannot be a feature. Leave it out (ignore), turn it into numbers or "
-        "strings, or, if it says when a decision was made, name it as the time."
+        f"column {name!r} holds {kind}, which cannot be a feature. Leave it out (--ignore, ignore=), turn it into "
+        "numbers or strings, or, if it says when a decision was made, name it as the time."
     )
 
 

@@ -52,7 +52,7 @@ class Summary:
         if type(later) is not type(self):
             raise LogError(
                 f"column {self.name!r} holds values of one kind in some rows and of another kind in others. Write all "
-                "of them alike, or leave the column out (ignore)."
+                "of them alike, or leave the column out (--ignore, ignore=)."
             )
         return self._joined(later)._counting(later)
 
