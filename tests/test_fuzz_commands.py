@@ -12,6 +12,7 @@ import time
 import warnings
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -113,7 +114,7 @@ def command_lines(draw, found, folder):
     label = draw(st.sampled_from([*[found.label] * 4, *found.features]))
     judge = (*draw(JUDGE), *draw(OUTPUT))
     packed, small = str(folder / "packed"), f"--memory={draw(st.sampled_from(['1kB', '100kB', '1GB']))}"
-    learnt = str(folder / "packed.poem")
+    learnt, fresh = str(folder / "packed.poem"), str(folder / "fresh")
     return [
         (("inspect", log, *found.options, *draw(encoded), *draw(OUTPUT)), None),
         (("train", log, "-o", policy, *found.options, *train), "policy.poem"),
@@ -132,6 +133,8 @@ def command_lines(draw, found, folder):
         (("train", packed, "-o", learnt, small, "--learner=" + learner, *how, *draw(TRAIN)), "packed.poem"),
         (("evaluate", learnt, packed, small, *draw(EVALUATE), *judge), None),
         (("report", learnt, packed, small, "-o", str(folder / "packed.html"), *judge), "packed.html"),
+        (("pack", later, "-o", fresh, "--policy", learnt, *found.options, *draw(OUTPUT)), "fresh"),
+        (("evaluate", learnt, fresh, small, *draw(EVALUATE), *judge), None),
     ]
 
 
@@ -171,9 +174,8 @@ def fault_of(status, said, before, after, output):
 def check_commands(found, folder, lines, statuses):
     """Run all commands on a log; those that need a policy are left out if there is none."""
     for arguments, output in lines:
-        if arguments[0] == "watch" and not (folder / "policy.poem").exists():
-            continue
-        if not Path(arguments[1]).exists():
+        needed = [arguments[1], *(value for name, value in pairwise(arguments) if name == "--policy")]
+        if not all(map(os.path.exists, needed)):
             continue
         before = set(os.listdir(folder))
         status, said = run(arguments)

@@ -12,7 +12,7 @@ from packing import packed
 import poem
 from poem.cli import main
 from poem.errors import InputError, PackedError, ReadError
-from poem.packed import open_log, pack_log, unit_hashes
+from poem.packed import open_log, pack_log, value_hashes
 from poem.policies import with_packed
 
 ROWS = "".join(f"{i % 7},{'xyz'[i % 3]},{i % 2},{0.25 + 0.25 * (i % 2)}\n" for i in range(300))
@@ -152,7 +152,7 @@ def test_sizes_without_a_b(place, text, size):
 def log(tmp_path_factory):
     rows = logged_by(a_policy(poem.MultiClass(3)), easy, contexts=2000)
     loss = rows.loss.copy()
-    hashes = unit_hashes(rows, apart=True)
+    hashes = value_hashes(np.arange(len(rows)))
     loss[np.argmax(hashes)] = 1.9  # is not in a sample
     rows = rows.replaced(loss=loss)
     return packed(rows, tmp_path_factory.mktemp("log") / "packed", 4)

@@ -77,13 +77,8 @@ def inspect(
 
 def _of_packed(log: PackedLog) -> Health:
     """Inspect a sample of a packed log; all of its rows were checked when it was packed."""
-    sample = sample_units(log.timed(), MOST_UNITS, log.memory * SAMPLE).log
-    assert sample.time is not None
-    order = np.argsort(sample.time, kind="stable")
-    some, rows = sample.take(order), np.arange(len(sample))
-    if log.kind.time is None:  # its rows are numbered in the order in which they were packed
-        some, rows = some.replaced(time=None), sample.time[order].astype(np.int64)
-    return _health(log.folder.name, SoundLog(some, rows, []), len(some), log)
+    sample = sample_units(log, MOST_UNITS, log.memory * SAMPLE)
+    return _health(log.folder.name, SoundLog(sample.log, sample.keys.place, []), len(sample.log), log)
 
 
 def _health(name: str, found: SoundLog, total: int, packed: PackedLog | None = None) -> Health:
