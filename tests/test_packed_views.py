@@ -91,7 +91,7 @@ def test_a_policy_knows_the_units_that_it_was_trained_on(tmp_path):
     # Where all rows were in memory, the same rows elsewhere are recognised as well.
     assert was_trained_on(whole, memory)
     assert was_trained_on(whole, log.part(0.9, 1.0))
-    assert not was_trained_on(sampled, small.part(0.8, 1.0))  # it certified
+    assert was_trained_on(sampled, small.part(0.8, 1.0))  # it judged
     assert not was_trained_on(part, small.part(0.5, 1.0))
     for odd in ("", "x", "zz/0-1", log.fingerprint() + "0" * 40):
         assert not was_trained_on(replace(whole, record=replace(whole.record, log=odd)), log)

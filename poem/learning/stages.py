@@ -137,10 +137,9 @@ class Stages:
         return self.log.fingerprint() if self.wish.source is None else self.wish.source.fingerprint
 
     def _learnt_from(self) -> str:
-        """Return what the record of a policy says of its log."""
-        if self.wish.shards is not None:
-            return self.wish.shards.log.fingerprint()
-        return self.digest if self.wish.source is None else f"{self.log.fingerprint()} {self.digest}"
+        """Return what the record of a policy says of its log: of a packed one in memory, both fingerprints."""
+        in_memory = self.wish.source is not None and self.wish.shards is None
+        return f"{self.log.fingerprint()} {self.digest}" if in_memory else self.digest
 
     def _check_start(self) -> None:
         start = self.wish.start

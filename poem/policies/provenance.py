@@ -18,8 +18,6 @@ def without_floor(policy: Policy | FlooredPolicy) -> Policy:
 def was_trained_on(policy: Policy | FlooredPolicy, log: BanditLog | PackedLog | str) -> bool | None:
     """Tell whether a policy was trained on this very log; its estimates there are too good.
 
-    Units of a packed log that were held out from the policy are not those that it was trained on.
-
     Parameters
     ----------
     policy : Policy, with or without a floor
