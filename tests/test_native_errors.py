@@ -99,7 +99,7 @@ def test_where_a_log_cannot_be_written(tmp_path, make_log):
         poem.write_log(make_log(), tmp_path)
     with refuses(InputError, "log.csv would be csv, which poem reads but does not write. End the name in .parquet"):
         poem.write_log(make_log(), tmp_path / "log.csv")
-    with refuses(InputError, "write_log takes a log; found dict"):
+    with refuses(InputError, "write_log takes a log in memory; found dict"):
         poem.write_log({}, tmp_path / "log.parquet")
     assert not list(tmp_path.iterdir())
 

@@ -1,15 +1,17 @@
 """A later log is packed as a policy reads logs: with its columns, features and outputs."""
 
+import contextlib
+import io
 import json
-import subprocess
-import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from offered_logs import offered_rows, write_lines
 
 import poem
+from poem.cli import main
 from poem.errors import InputError, MismatchError, ReadError
 from poem.packed import pack_log
 from poem.policies import policy_for, was_trained_on, with_packed
@@ -40,10 +42,12 @@ def folder(tmp_path_factory):
 
 
 def run(*words, cwd, status=0):
-    command = [sys.executable, "-m", "poem", *map(str, words)]
-    found = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-    assert found.returncode == status, found.stderr + found.stdout
-    return found
+    """Run a command in a folder; return what it printed."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = main([str(word) for word in words])
+    assert found == status, err.getvalue() + out.getvalue()
+    return SimpleNamespace(stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")
