@@ -293,3 +293,13 @@ def test_scores_that_overflow_are_refused(sparse):
     assert policy.predict(X).tolist() == ["a", "b"]
     with refuses(MismatchError, "scores are too large", "1e+300", "Scale the features"):
         policy.at_temperature(1e100).predict(X)
+
+
+def test_loggers_with_large_numbers_stay_whole(tmp_path):
+    """numpy takes a list of small and large ones for floats."""
+    numbers = [0, 1, 2**63, 2**64 - 1]
+    of_rows = pa.array([numbers[i % 4] for i in range(60)], pa.uint64())
+    path = write_log(tmp_path / "log.parquet", logger=lambda rng, n: of_rows)
+    found = poem.pack_log(path, tmp_path / "packed").to_log()
+    for log in (found, poem.read_log(path), poem.read_log(poem.write_log(found, tmp_path / "again.parquet"))):
+        assert np.unique(log.logger).tolist() == numbers

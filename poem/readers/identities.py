@@ -56,6 +56,8 @@ def _hashes(starts: AnyArray, data: AnyArray) -> AnyArray:
 
 def names_of(raw: RawLog, role: str) -> AnyArray | None:
     """Return a column's values: numbers as they are, anything else as strings."""
+    import pyarrow as pa
+
     name = getattr(raw.roles, role)
     if name is None:
         return None
@@ -66,7 +68,8 @@ def names_of(raw: RawLog, role: str) -> AnyArray | None:
     values = distinct.to_pylist()
     # numpy gives each string the room of the longest one: a single long one could take all memory.
     wide = len(codes) * max(len(str(value)) for value in values) > MOST_CHARACTERS
-    return np.array(values, dtype=object if wide else None)[codes]
+    large = np.uint64 if pa.types.is_uint64(distinct.type) else None  # some of which numpy would take for floats
+    return np.array(values, dtype=object if wide else large)[codes]
 
 
 def _named_values(raw: RawLog, role: str, name: str, as_text: bool = False) -> tuple[IntArray, Column]:
