@@ -149,7 +149,7 @@ class Progress:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live, self._screen = enabled and is_terminal(), Screen()
-        self._has_time = False
+        self._has_time, self._last = False, self.begin  # when the last part was done
         self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
         # A part may take long, and so may what comes before the first one.
         self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)
@@ -169,18 +169,18 @@ class Progress:
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
-        self.done += 1
+        self._count_to(self.done + 1)
         self._has_time = False
         self._show(text, force=self.live)
 
     def reached(self, done: int) -> None:
         """Note how far the work has come."""
-        self.done = done
+        self._count_to(done)
         self._show("", force=False)
 
     def advance(self, more: int) -> None:
         """Note that so much more is done, and show how much of it is done per second."""
-        self.done += more
+        self._count_to(self.done + more)
         self._show(f"({self.done / max(self._elapsed(), 1e-9):,.0f}{self.unit} per second)", force=False)
 
     def note(self, text: str, *, has_time: bool = False) -> None:
@@ -190,6 +190,9 @@ class Progress:
         """
         self._has_time = has_time
         self._show(text, force=False)
+
+    def _count_to(self, done: int) -> None:
+        self.done, self._last = done, time.monotonic()
 
     def _beat(self) -> None:
         self._show(self._text, force=self._silent)
@@ -215,9 +218,12 @@ class Progress:
             tell_line(f"{self.title}: {state}")
 
     def _left(self) -> str:
+        """Say how long the rest takes, unless the present part takes longer than all that is left should."""
         if not 0 < self.done < self.total:
             return ""
-        return f"{self._rate()}, about {_span(self._elapsed() / self.done * (self.total - self.done))} left"
+        each = (self._last - self.begin) / self.done
+        left = each * (self.total - self.done) - (time.monotonic() - self._last)
+        return f"{self._rate()}, about {_span(left)} left" if left > 0.0 else self._rate()
 
     def _count(self) -> str:
         return (

@@ -447,7 +447,7 @@ def test_many_outcomes_are_trusted(loss_of, mean):
 def test_what_had_no_choice_is_charged_and_not_trusted(name):
     """A rule decides for a fifth of the contexts; the policy would do otherwise there, which costs 1 and not 0.2."""
     rng, hits, n = np.random.default_rng(29), 0, 600
-    for _ in range(40):
+    for _ in range(20):
         ruled = rng.random(n) < 0.2
         y = np.where(ruled, 0, rng.integers(0, 2, n))
         loss = (rng.random(n) < np.where(ruled, 0.2, 0.4)).astype(float)
@@ -462,7 +462,7 @@ def test_what_had_no_choice_is_charged_and_not_trusted(name):
         assert finding.verdict == "don't"
         assert "propensity 1" in finding.reason
         hits += found.lines[0].low <= truth <= found.lines[0].high
-    assert hits >= 36
+    assert hits >= 17
 
 
 # ---- the tail of the weights -----------------------------------------------------------------------

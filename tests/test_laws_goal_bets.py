@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from test_laws_certificate import clustered, heavy, rare, some_terms
 
+from poem.certificates.certificate import SURE
 from poem.certificates.paired import CAPS, _add_up, _fill
 from poem.estimators.betting import Bets, best_share, downside, goal_bound, lower_bound
 
@@ -84,6 +85,19 @@ def test_a_bettor_with_a_goal_is_nearly_as_powerful_as_students_t():
     goal, fixed, student = wins / 300.0
     assert goal > student - 0.12
     assert goal > fixed + 0.15
+
+
+@pytest.mark.parametrize(("n", "half"), [(150, 1.9), (1000, 1.75)])
+def test_how_many_standard_errors_of_gain_win(n, half):
+    """Half of the cases at ``half`` standard errors; at SURE ones, 95%, cut to Student's interval as certificates are."""
+    rng, cases, wins = np.random.default_rng(1), 600, np.zeros(2)
+    for _ in range(cases):
+        earlier, noise = np.maximum(rng.normal(0.0, 0.5, (2, n)), -1.4)
+        error, spread = 0.5 / np.sqrt(n), downside(earlier, -1.5, np.ones(n), 1.0)
+        wins[0] += goal_bound(noise + half * error, -1.5, 0.05, spread) > 0.0
+        student = stats.ttest_1samp(noise + SURE * error, 0.0, alternative="greater").pvalue < 0.025
+        wins[1] += student and goal_bound(noise + SURE * error, -1.5, 0.05, spread) > 0.0
+    assert np.abs(wins / cases - [0.5, 0.95]) == pytest.approx(0.0, abs=0.05)
 
 
 def test_a_few_large_terms_do_not_lower_the_stakes():

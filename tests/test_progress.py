@@ -47,6 +47,20 @@ def test_a_file_gets_a_line_now_and_then_and_a_last_one(clock, capsys):
     ]
 
 
+def test_a_part_that_takes_longer_than_the_others_has_no_time_left(clock, capsys):
+    with Progress("work", 10, True) as line:
+        work(line, clock, 9, 4.0)
+        clock.seconds += 2.0
+        line._beat()
+        clock.seconds += 100.0
+        line._beat()
+    assert capsys.readouterr().err.splitlines() == [
+        "work: 8/10 in 32 s, about 8.0 s left (part 7)",
+        "work: 9/10 in 2 min (part 8)",
+        "work: 9/10 in 2 min",
+    ]
+
+
 def test_short_work_gives_the_last_line_alone(clock, capsys):
     with Progress("work", 3, True) as line:
         work(line, clock, 3, EVERY_LINE / 4)
