@@ -181,7 +181,7 @@ def csv(folder: Path, rows: int) -> dict[str, float]:
     import poem
 
     rng = np.random.default_rng(18)
-    table = {f"x{number}": np.round(rng.normal(size=rows), 4) for number in range(NUMBERS)}
+    table: dict[str, np.ndarray] = {f"x{number}": np.round(rng.normal(size=rows), 4) for number in range(NUMBERS)}
     table |= {"output": rng.integers(0, CLASSES, rows), "loss": rng.integers(0, 2, rows)}
     pc.write_csv(pa.table(table | {"propensity": np.full(rows, 1.0 / CLASSES)}), folder / "log.csv")
     shutil.rmtree(folder / "from csv", ignore_errors=True)
