@@ -149,7 +149,8 @@ class Progress:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
         self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live, self._screen = enabled and is_terminal(), Screen()
-        self._has_time, self._last = False, self.begin  # when the last part was done
+        self._has_time, self._counted = False, self.begin  # whence time is taken per part …
+        self._last = self.begin  # … and until when: the last one was done then
         self._shown, self._text, self._silent = 0.0 if self.live else self.begin, "", True
         # A part may take long, and so may what comes before the first one.
         self._pulse = Pulse(self._beat, max(after, PATIENCE), EVERY if self.live else PATIENCE)
@@ -178,10 +179,10 @@ class Progress:
         self._count_to(done)
         self._show("", force=False)
 
-    def advance(self, more: int) -> None:
-        """Note that so much more is done, and show how much of it is done per second."""
-        self._count_to(self.done + more)
-        self._show(f"({self.done / max(self._elapsed(), 1e-9):,.0f}{self.unit} per second)", force=False)
+    def prepared(self) -> None:
+        """Note that what comes before the first part is done: its time says nothing about the parts."""
+        if not self.done:
+            self._counted = self._last = time.monotonic()
 
     def note(self, text: str, *, has_time: bool = False) -> None:
         """Show where the present part stands, a few times a second at the most.
@@ -221,7 +222,7 @@ class Progress:
         """Say how long the rest takes, unless the present part takes longer than all that is left should."""
         if not 0 < self.done < self.total:
             return ""
-        each = (self._last - self.begin) / self.done
+        each = (self._last - self._counted) / self.done
         left = each * (self.total - self.done) - (time.monotonic() - self._last)
         return f"{self._rate()}, about {_span(left)} left" if left > 0.0 else self._rate()
 
@@ -232,9 +233,10 @@ class Progress:
 
     def _rate(self) -> str:
         """Say how fast the work goes, of things that are many."""
-        if self.total < MANY or self._elapsed() <= 0.0:
+        seconds = time.monotonic() - self._counted
+        if self.total < MANY or seconds <= 0.0:
             return ""
-        return f", {self.done / self._elapsed():,.0f}{self.unit} per second"
+        return f", {self.done / seconds:,.0f}{self.unit} per second"
 
 
 def _span(seconds: float) -> str:

@@ -134,10 +134,12 @@ class Streamed:
         self.whole, self.clips, unlogged = facts_of(log, options.bounds[1], backend)
         sample = sample_of(log)
         several = log.n_units > 1  # one unit alone cannot be left out of a model
+        line.note("(a sample comes first)")
         if model is None and request.wants_model and several:
             model = fold_models(sample, request.model, request.folds, options.bounds, options.seed, options.threads)
         self.model, self.sampled = model, None if sample.whole else int(sample.log.units().max()) + 1
         known = pilot(request.policies, sample, model, request.estimators, self.clips, self.whole, options)
+        line.prepared()
         task = ShardTask(
             log=log,
             candidates=known.candidates,
@@ -183,7 +185,7 @@ class Streamed:
 
     def _results(self, task: ShardTask) -> Iterator[ShardSums]:
         for found in self.request.backend.each(task, self.log.shards):
-            self.line.advance(found.rows)
+            self.line.reached(self.line.done + found.rows)
             yield found
 
     @property
