@@ -7,6 +7,7 @@ never holds contexts × outputs beyond one shard.
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -174,6 +175,11 @@ class Layout:
         starts = frozen(borders[first : last + 1] - borders[first])
         space = self.structure.space(design.block(first, last).borders)
         return Piece(slice(first, last), rows, self.y[rows], starts, space)
+
+    def each_piece(self, work: Callable[[Shard, Piece], None], threads: Threads) -> None:
+        """Do something with all pieces, shard by shard."""
+        for shard in self.shards:
+            threads.map(partial(work, shard), shard.pieces)
 
     def forward(
         self, shard: Shard, w: FloatArray, threads: Threads, use: Callable[[Piece, FloatArray, FloatArray], R]

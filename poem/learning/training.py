@@ -25,6 +25,7 @@ from poem.models import (
     boosted,
     chosen_strengths,
     fit_for_estimates,
+    fit_on_part,
     fit_without_trees,
     logistic_preference,
     losses_on,
@@ -38,7 +39,7 @@ from poem.packed import context_folds
 from poem.policies import Policy, Record, TraceRecord, policy_for
 from poem.structures import Structure
 
-FOLDS = 2
+FOLDS, LARGE = 2, 2**26  # bytes of a log of which one fold's model is fitted at a time
 LEAFY_UNITS = 200_000  # that policies are learnt from on leaves
 LOGGER_UNITS = 60_000  # for a model of the logging policy
 SHOWN_UNITS = 20_000  # for the figures of a policy that is taken as it is
@@ -118,10 +119,7 @@ class Training:
     @cached_property
     def model(self) -> LossModel:
         """The loss model of all rows that estimators rest on."""
-        return self._model(self.log, self.threads)
-
-    def _model(self, log: BanditLog, threads: Threads) -> LossModel:
-        return fit_for_estimates(log, self.strengths, self.calibration.bounds, threads)
+        return fit_for_estimates(self.log, self.strengths, self.calibration.bounds, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
@@ -133,12 +131,13 @@ class Training:
     def crossed(self) -> tuple[list[LossModel], IntArray]:
         """Models of the rows of all folds but one, and the fold of each context."""
         # Of a sample, by hash: so that each context takes the same model in its shard.
-        by_hash = self.shards is not None
-        fold = context_folds(self.log, FOLDS) if by_hash else folds_by_context(self.log, FOLDS, self.seed)
+        fold = folds_by_context(self.log, FOLDS, self.seed) if self.shards is None else context_folds(self.log, FOLDS)
         if len(self.layout.contexts) < FOLDS:  # one context alone cannot be left out
             return [self.model], np.zeros_like(fold)
-        parts = [with_seen_contexts(self.log.take(fold[self.log.context] != part)) for part in range(FOLDS)]
-        return self.threads.map(lambda part: self._model(part, Threads()), parts), fold
+        parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
+        at_once, each = (self.threads, Threads()) if self.log.nbytes < LARGE else (Threads(), self.threads)
+        how = self.strengths, self.calibration.bounds, each
+        return at_once.map(lambda part: fit_on_part(part, *how), parts), fold
 
     @cached_property
     def shard_models(self) -> tuple[LossModel, ...]:

@@ -1,7 +1,7 @@
 """Models of the loss: what an output would have cost that was not chosen."""
 
 from poem.models.boosting import Boosting, boosted, without_trees
-from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, fit_without_trees
+from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates, fit_on_part, fit_without_trees
 from poem.models.cross_fitted import (
     CrossFitted,
     Enumerated,
@@ -31,6 +31,7 @@ __all__ = [
     "enumerate_regressor",
     "enumerated",
     "fit_for_estimates",
+    "fit_on_part",
     "fit_regressors",
     "fit_without_trees",
     "logistic_preference",

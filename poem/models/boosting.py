@@ -18,7 +18,7 @@ import numpy as np
 
 from poem.arrays import FloatArray, frozen
 from poem.compute import Threads
-from poem.data import BanditLog, Layout, Piece, sample_of
+from poem.data import BanditLog, Layout, Piece, sample_of, with_seen_contexts
 from poem.models.fitted import LossModel
 from poem.models.linear import fit_linear
 from poem.models.trees import forest_of
@@ -99,7 +99,7 @@ class TruthSlopes(Slopes):
         self._unknown = hidden.unknown
 
     def at(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-        slopes, curves = np.empty_like(columns), np.empty_like(columns)
+        slopes, curves = np.empty((2, *columns.shape), dtype=np.float32)  # as LightGBM takes them
         target, coef = self.target, np.empty(len(self.layout))
 
         def one(work: tuple[slice, Piece]) -> None:
@@ -141,7 +141,7 @@ class SumSlopes(Slopes):
         self._offset = model.centre
 
     def at(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-        slopes, curves = np.empty_like(columns), np.empty_like(columns)
+        slopes, curves = np.empty((2, *columns.shape), dtype=np.float32)  # as LightGBM takes them
 
         def one(work: tuple[slice, Piece]) -> None:
             here, piece = work
@@ -172,7 +172,7 @@ class SumSlopes(Slopes):
 
 def boosted(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads: Threads) -> LossModel:
     """Fit the linear part and add the trees, on a sample if there are very many units."""
-    log = sample_of(log, ENOUGH_UNITS, 0)
+    log = with_seen_contexts(sample_of(log, ENOUGH_UNITS, 0))
     model = base_of(log, how, bounds, threads)
     slopes = slopes_of(log, how, model, bounds, threads)
     grown = grow(slopes, how.hastened(len(slopes.start)))

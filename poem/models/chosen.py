@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from poem.compute import Threads
-from poem.data import BanditLog
+from poem.data import BanditLog, with_seen_contexts
 from poem.models.boosting import Boosting, boosted
 from poem.models.bounded import BoundedLoss, bounded_error
 from poem.models.fitted import LossModel
@@ -70,6 +70,12 @@ def fit_for_estimates(log: BanditLog, strengths: Strengths, bounds: tuple[float,
     if strengths.boosting is not None and strengths.boosting.ahead:
         return boosted(log, strengths.boosting, bounds, threads)
     return fit_without_trees(log, strengths, bounds, threads)
+
+
+def fit_on_part(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:
+    """Do the same with a part of a log, which shares its contexts: trees draw from them, all else takes a copy."""
+    samples = strengths.boosting is not None and strengths.boosting.ahead
+    return fit_for_estimates(log if samples else with_seen_contexts(log), strengths, bounds, threads)
 
 
 def fit_without_trees(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:

@@ -84,7 +84,7 @@ class ContextLosses:
         self._kept: FloatArray | None = None
         # Trees take longer than a product: what they say is kept even where it is much.
         if keep and (layout.keeps_scores or any(self._forests)):  # weights are not needed any more
-            self._kept = frozen(np.concatenate([self._of_shard(shard) for shard in layout.shards]))
+            self._kept = self._of_all()
             self.__dict__.pop("_wide", None)
             self.__dict__.pop("_wides", None)
             self._weights = np.empty((0, 0))
@@ -114,24 +114,31 @@ class ContextLosses:
         moved = copy(self)
         moved.layout, moved.linear = layout, False
         if self._kept is None:
-            moved._kept = frozen(np.concatenate([self._of_shard(shard) for shard in self.layout.shards]))
+            moved._kept = self._of_all()
         return moved
 
     @cached_property
     def predicted(self) -> FloatArray:
         """What is predicted for the logged outputs, in the layout's order."""
         out = np.empty(len(self.layout))
-        for shard in self.layout.shards:
 
-            def one(piece: Piece, shard: Shard = shard) -> None:
-                out[piece.rows] = piece.space.predicted(self.of_piece(shard, piece), piece.y, piece.starts)
+        def one(shard: Shard, piece: Piece) -> None:
+            out[piece.rows] = piece.space.predicted(self.of_piece(shard, piece), piece.y, piece.starts)
 
-            self._threads.map(one, shard.pieces)
+        self.layout.each_piece(one, self._threads)
         return out
 
-    def _of_shard(self, shard: Shard) -> FloatArray:
+    def _of_all(self) -> FloatArray:
+        """Return the losses of all contexts, each piece written where it belongs."""
         self._prepare()
-        return frozen(np.concatenate(self._threads.map(lambda piece: self._of_piece(shard, piece), shard.pieces)))
+        design = self.layout.design
+        out = np.empty((design.n_contexts, self._columns) if design.borders is None else design.borders[-1])
+
+        def one(shard: Shard, piece: Piece) -> None:
+            design.part(out, shard.places(piece), self._columns)[:] = self._of_piece(shard, piece)
+
+        self.layout.each_piece(one, self._threads)
+        return frozen(out)
 
     def _of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
         scores = shard.block(piece).scores(self._wide, self._weights.shape[1])
