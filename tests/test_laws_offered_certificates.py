@@ -98,8 +98,8 @@ def null_log(kind, seed, n=400):
 
 @pytest.mark.parametrize("kind", ["classes", "candidates"])
 def test_hardly_anything_is_certified_where_all_actions_are_alike(kind):
-    fits = [poem.fit(null_log(kind, seed), learners=["direct"], loss_bounds=(0, 1)) for seed in range(30)]
-    assert sum(found.certified for found in fits) <= 3  # more than 3 of 30 have a chance of 6% at the promised 5%
+    fits = [poem.fit(null_log(kind, seed), learners=["direct"], loss_bounds=(0, 1)) for seed in range(16)]
+    assert sum(found.certified for found in fits) <= 2  # more than 2 of 16 have a chance of 4% at the promised 5%
 
 
 def test_places_are_runs_one_after_the_other():

@@ -7,9 +7,9 @@ from packing import packed
 import poem
 from poem.packed import pack_log, sample_units
 
-N = 1500
+N = 900
 TIMES = {
-    "daily": np.arange(N) // 150,
+    "daily": np.arange(N) // 90,
     "constant": np.zeros(N, dtype=int),
     "not sorted": np.random.default_rng(3).integers(0, 9, N),
 }
