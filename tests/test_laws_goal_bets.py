@@ -89,7 +89,7 @@ def test_a_bettor_with_a_goal_is_nearly_as_powerful_as_students_t():
 
 @pytest.mark.parametrize(("n", "half"), [(150, 1.9), (1000, 1.75)])
 def test_how_many_standard_errors_of_gain_win(n, half):
-    """Half of the cases at ``half`` standard errors; at SURE ones, 95%, cut to Student's interval as certificates are."""
+    """Half of the cases at ``half`` standard errors; 95% at SURE ones, cut to Student's interval like certificates."""
     rng, cases, wins = np.random.default_rng(1), 600, np.zeros(2)
     for _ in range(cases):
         earlier, noise = np.maximum(rng.normal(0.0, 0.5, (2, n)), -1.4)
