@@ -164,7 +164,10 @@ def test_every_command_works(files, capsys):
     bounds = ("--loss-bounds", "0,4")
     assert main(["inspect", str(log), "--structure", "subset"]) == 0
     assert "exactly 2 of 6 items" in capsys.readouterr().out
-    assert main(["train", str(log), "-o", str(policy), "--structure", "subset", "--learner", "direct", "--quiet", *bounds]) == 0
+    assert (
+        main(["train", str(log), "-o", str(policy), "--structure", "subset", "--learner", "direct", "--quiet", *bounds])
+        == 0
+    )
     capsys.readouterr()
     assert main(["evaluate", str(policy), str(later), "--quiet", *bounds]) == 1
     assert "independent units count" in capsys.readouterr().out  # far from the log: few rows speak of it
