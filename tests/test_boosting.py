@@ -1,5 +1,6 @@
 """Loss models with trees: slopes against finite differences, predictions by hand, and the policies made of them."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -202,6 +203,27 @@ def test_leaves_are_grown_on_other_units_than_the_objective_is_computed_on():
     )
     again = Training(other, log.structure, True, training.calibration, strengths=training.strengths)
     assert again.with_leaves.forest == ground.forest
+
+
+@pytest.mark.parametrize("make", [xor_log, label_log])
+@pytest.mark.parametrize("trees", [True, False])
+def test_models_of_halves_are_the_same_one_after_the_other_as_at_once(monkeypatch, make, trees):
+    log = make()
+    low, high = log.loss.min(), log.loss.max()
+    calibration = calibrate(log, poem.IPS(), (low, high))
+    strengths = chosen_strengths(log, (low, high), 0, Threads(), ranking=True)
+    assert strengths.boosting is not None
+    strengths = replace(strengths, boosting=replace(strengths.boosting, ahead=trees))
+    found = []
+    for large, threads in ((2**40, 1), (2**40, 2), (0, 1), (0, 2)):
+        monkeypatch.setattr("poem.learning.training.LARGE", large)
+        training = Training(log, log.structure, True, calibration, strengths=strengths, threads=Threads(threads))
+        found.append(training.crossed[0])
+        assert all((model.forest is not None) == trees for model in found[-1])
+    for models in found[1:]:
+        for one, two in zip(found[0], models, strict=True):
+            np.testing.assert_array_equal(one.weights, two.weights)
+            assert one.forest == two.forest
 
 
 def test_learners_with_trees_can_be_asked_for_by_name():

@@ -64,12 +64,12 @@ def test_a_part_that_takes_longer_than_the_others_has_no_time_left(clock, capsys
 def test_what_comes_first_does_not_slow_the_parts_down(clock, capsys):
     with Progress("work", 20_000, True, "rows") as line:
         clock.seconds += 40.0
-        line.note("(a sample comes first)")
+        line.note("(working on a sample first)")
         line.prepared()
         clock.seconds += 40.0
         line.reached(8_000)
     assert capsys.readouterr().err.splitlines() == [
-        "work: 0/20,000 rows in 40 s (a sample comes first)",
+        "work: 0/20,000 rows in 40 s (working on a sample first)",
         "work: 8,000/20,000 rows in 80 s, 200 rows per second, about 60 s left",
         "work: 8,000/20,000 rows in 80 s, 200 rows per second",
     ]

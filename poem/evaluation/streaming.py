@@ -134,7 +134,7 @@ class Streamed:
         self.whole, self.clips, unlogged = facts_of(log, options.bounds[1], backend)
         sample = sample_of(log)
         several = log.n_units > 1  # one unit alone cannot be left out of a model
-        line.note("(a sample comes first)")
+        line.note("(working on a sample first)")
         if model is None and request.wants_model and several:
             model = fold_models(sample, request.model, request.folds, options.bounds, options.seed, options.threads)
         self.model, self.sampled = model, None if sample.whole else int(sample.log.units().max()) + 1
