@@ -95,6 +95,14 @@ class Forest:
         (threads or Threads()).map(one, _blocks(X.shape[0]))
         return out
 
+    def scores_of_used(self, seen: FloatArray) -> FloatArray:
+        """Return the same for contexts with only those features that any tree looks at, (m, used)."""
+        out = np.zeros((len(seen), self.n_columns))
+        nodes = _unsigned(self._places), self.threshold, _unsigned(self.left)
+        trees = _unsigned(self.root), _unsigned(self.column)
+        _add_scores(frozen(seen), *nodes, self.value, *trees, self.depth, out)
+        return out
+
     def leaves(self, X: Matrix, threads: Threads | None = None) -> Matrix:
         """Return a column of 0/1 for each leaf of the first trees, (m, leaves), sparse."""
         m, trees = X.shape[0], self.leafy

@@ -6,7 +6,7 @@ import numpy as np
 
 from poem.arrays import FloatArray
 from poem.compute import Forest, Threads
-from poem.data import BanditLog, Layout, mean_square
+from poem.data import BanditLog, Layout, grown_log, mean_square
 from poem.evaluation import Calibration
 from poem.models import ContextLosses, LossModel, losses_on
 from poem.structures import Structure
@@ -43,20 +43,22 @@ def grown_ground(
 ) -> Ground:
     """Extend the features of some rows by what a model's trees say, and start from the policy of that model.
 
-    With ``leaves``, those of the first trees are features as well. The model must then not have seen these rows.
+    With ``leaves``, those of the first trees over contexts are features as well. The model must then not have seen these
+    rows.
     """
     assert model.forest is not None
-    forest = model.forest.for_columns(structure.n_scores)
-    if leaves:
-        forest = forest.for_columns(structure.n_scores, forest.first_with(MOST_LEAVES))
-    extended = log.with_contexts(forest.extended(log.X, threads))
-    layout = Layout(extended, structure, intercept)
+    forest = model.forest
+    if not structure.described:
+        forest = forest.for_columns(structure.n_scores)
+        forest = forest.for_columns(structure.n_scores, forest.first_with(MOST_LEAVES)) if leaves else forest
+    extended = grown_log(log, forest, threads)
+    layout = Layout(extended, extended.structure, intercept)
     losses: ContextLosses | None = None
     if leaves:
         every = np.zeros(log.n_contexts, dtype=np.int64)
         plain = losses_on(Layout(log, structure, intercept), (model,), every, calibration.bounds, threads)
         losses = plain.on(layout)
-    start = _start(model, forest, structure.n_scores, intercept)
+    start = _pair_start(model) if structure.described else _start(model, forest, structure.n_scores, intercept)
     start = start / (spread_of(layout, start, log, structure) or 1.0)
     return Ground(layout, calibration.scale(layout.loss), mean_square(extended), forest, losses, start)
 
@@ -66,6 +68,13 @@ def _start(model: LossModel, forest: Forest, k: int, intercept: bool) -> FloatAr
     linear, trees = model.preference, np.eye(k) if model.truth else -np.eye(k)
     weights = np.vstack([linear[:-1], trees, np.zeros((forest.n_leaves, k)), linear[-1:]])
     return weights if intercept else weights[:-1]
+
+
+def _pair_start(model: LossModel) -> FloatArray:
+    """Return the same where trees are over pairs: what they say is the first feature of each candidate."""
+    trees = np.zeros((len(model.weights), 1))
+    trees[-1] = -1.0
+    return np.hstack([trees, model.preference])
 
 
 def spread_of(layout: Layout, weights: FloatArray, log: BanditLog, structure: Structure) -> float:

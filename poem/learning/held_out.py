@@ -10,7 +10,7 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
 from poem.compute import Forest, Threads
-from poem.data import BanditLog, Layout, with_seen_contexts
+from poem.data import BanditLog, Layout, grown_log, with_seen_contexts
 from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, UnitSums, standard_error
 from poem.evaluation import Calibration, UnseenRows
 from poem.learning.selection import Gain
@@ -65,8 +65,8 @@ class HeldOut:
     def _extended(self, forest: Forest) -> Seat:
         """Lay the rows out with the features that a forest adds; what models say of them stays the same."""
         plain, training = self._plain, self._training
-        log = self._log.with_contexts(forest.extended(self._log.X, training.threads))
-        layout = Layout(log, training.structure, training.intercept)
+        log = grown_log(self._log, forest, training.threads)
+        layout = Layout(log, log.structure, training.intercept)
         losses = None if plain.unseen.losses is None else plain.unseen.losses.on(layout)
         control = plain.control
         if control is not None and losses is not None:

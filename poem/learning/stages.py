@@ -41,7 +41,7 @@ from poem.learning.selection import (
     ordered_for_certificate,
 )
 from poem.learning.shards import Shards, Source
-from poem.learning.training import Training
+from poem.learning.training import Training, can_grow
 from poem.optimizers import Optimizer
 from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
 from poem.progress import Progress
@@ -302,7 +302,9 @@ class Stages:
         if not (isinstance(self.wish.learners, str) and self.wish.learners == "auto" and self.doubly_robust):
             return
         trees = self.whole.strengths.boosting
-        learners: tuple[Learner, ...] = BOOSTED if trees is not None and trees.ahead else ()
+        helps = trees is not None and (trees.ahead or self.log.structure.described)
+        grows = helps and can_grow(self.log, self.wish.fit_intercept)
+        learners: tuple[Learner, ...] = BOOSTED if grows else ()
         learners += CAUTIOUS if self.certifies and self.whole.lacks_support else ()
         more = [recipe for learner in learners for recipe in learner.recipes()]
         before = self.work

@@ -218,6 +218,8 @@ class Training:
         return self._grown(sample_of(self.log.take(rows), LEAFY_UNITS, self.seed), model, True)
 
     def _grown(self, log: BanditLog, model: LossModel, leaves: bool) -> Ground:
+        if not can_grow(log, self.intercept):
+            raise InputError("trees over actions need a constant feature. Leave fit_intercept=False out.")
         kind = (log, self.structure, self.intercept, model, self.calibration, self.threads)
         return grown_ground(*kind, leaves=leaves)
 
@@ -227,10 +229,10 @@ class Training:
             return boosted(log, how, bounds, self.threads)
         if not suits_trees(log):
             raise InputError(
-                "no trees can be learnt from this log: they know no features of actions. Leave the learners 'trees' "
-                "and 'leaves' out."
+                "no trees can be learnt from this log: its actions have no features but their identity. Leave the "
+                "learners 'trees' and 'leaves' out."
             )
-        return without_trees(fit_without_trees(log, self.strengths, bounds, self.threads))
+        return without_trees(fit_without_trees(log, self.strengths, bounds, self.threads), log)
 
     def lacks_trees(self, recipe: Recipe) -> bool:
         """Tell whether a recipe is about trees, and none helps here."""
@@ -347,3 +349,8 @@ class Training:
             return self.calibration.clips.set_in(estimator)
         layout = ground.layout
         return estimator.tuned(Rows(np.zeros(len(layout)), ground.loss, layout.log_propensity))
+
+
+def can_grow(log: BanditLog, intercept: bool) -> bool:
+    """Tell whether a policy can have trees: those over actions are a feature of candidates, in all contexts alike."""
+    return intercept or not log.structure.described

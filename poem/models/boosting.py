@@ -1,8 +1,9 @@
 """Trees that are added to a loss model, round by round, where it errs.
 
 A model says X·B of the columns of a context (classes, labels, and one for the context alone). Trees over the contexts
-add to these columns, so that what is not linear in x is found as well. LightGBM grows them on the slopes of the same
-likelihood or squared error that the linear model minimises. How many rounds there are is decided on held-out rows.
+add to these columns, so that what is not linear in x is found as well. Where actions have features, trees over pairs of a
+context and an action add to the loss of the pair. LightGBM grows them on the slopes of the same likelihood or squared
+error that the linear model minimises. How many rounds there are is decided on held-out rows.
 """
 
 import os
@@ -18,9 +19,9 @@ import numpy as np
 
 from poem.arrays import FloatArray, frozen
 from poem.compute import Threads
-from poem.data import BanditLog, Layout, Piece, sample_of, with_seen_contexts
+from poem.data import BanditLog, Layout, Piece, logged_pairs, pair_width, sample_of, with_seen_contexts
 from poem.models.fitted import LossModel
-from poem.models.linear import fit_linear
+from poem.models.linear import Products, fit_linear
 from poem.models.trees import forest_of
 from poem.models.truth import SURE, HiddenTruth, fit_truth
 
@@ -63,10 +64,16 @@ class Slopes(ABC):
     """
 
     columns: int
+    X: Any
+    start: FloatArray
 
-    def __init__(self, layout: Layout, model: LossModel, bounds: tuple[float, float], threads: Threads) -> None:
+    def __init__(self, layout: Layout, bounds: tuple[float, float], threads: Threads) -> None:
         self.layout, self.threads, (self.low, high) = layout, threads, bounds
         self.span = (high - self.low) or 1.0
+
+    def _begin(self, model: LossModel) -> None:
+        """Begin with what a model says of the columns of all contexts."""
+        layout = self.layout
         self.X = layout.X if len(layout.contexts) == layout.n_contexts else layout.X[layout.contexts]
         self.start = np.asarray(self.X @ model.weights[:-1]) + model.weights[-1]
 
@@ -94,7 +101,8 @@ class TruthSlopes(Slopes):
 
     def __init__(self, log: BanditLog, model: LossModel, bounds: tuple[float, float], threads: Threads) -> None:
         hidden = HiddenTruth(log, bounds, threads)
-        super().__init__(hidden.layout, model, bounds, threads)
+        super().__init__(hidden.layout, bounds, threads)
+        self._begin(model)
         self.columns = hidden.shape[1]
         self._unknown = hidden.unknown
 
@@ -136,7 +144,8 @@ class SumSlopes(Slopes):
     """The loss is the sum of the columns that an output selects, and of the one for the context alone."""
 
     def __init__(self, log: BanditLog, model: LossModel, bounds: tuple[float, float], threads: Threads) -> None:
-        super().__init__(Layout(log.with_all_available(), log.structure, True), model, bounds, threads)
+        super().__init__(Layout(log.with_all_available(), log.structure, True), bounds, threads)
+        self._begin(model)
         self.columns = log.structure.n_scores + 1
         self._offset = model.centre
 
@@ -167,6 +176,25 @@ class SumSlopes(Slopes):
         return np.asarray(predicted - self.layout.loss[piece.rows])
 
 
+class PairSlopes(Slopes):
+    """The loss is a sum for the pair of a context and the chosen action: one column, and one number per row."""
+
+    columns = 1
+
+    def __init__(self, log: BanditLog, model: LossModel, bounds: tuple[float, float], threads: Threads) -> None:
+        products = Products(log, log.structure, threads)
+        layout = products.layout
+        super().__init__(layout, bounds, threads)
+        self.X = logged_pairs(log, layout.context, layout.y)
+        self.start = products.forward(model.weights) + model.centre
+
+    def at(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return (columns - self.layout.loss).astype(np.float32), np.ones(len(columns), dtype=np.float32)
+
+    def missed(self, columns: FloatArray) -> float:
+        return float(np.sum(((columns - self.layout.loss) / self.span) ** 2))
+
+
 # ---- growing ----------------------------------------------------------------------------------
 
 
@@ -176,17 +204,20 @@ def boosted(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads:
     model = base_of(log, how, bounds, threads)
     slopes = slopes_of(log, how, model, bounds, threads)
     grown = grow(slopes, how.hastened(len(slopes.start)))
-    return replace(model, forest=forest_of(grown, log.n_features, slopes.columns))
+    return replace(model, forest=forest_of(grown, slopes.X.shape[1], slopes.columns))
 
 
-def without_trees(model: LossModel) -> LossModel:
+def without_trees(model: LossModel, log: BanditLog) -> LossModel:
     """Return the same model with a forest that has no trees."""
-    features, columns = model.weights.shape
-    return replace(model, forest=forest_of(None, features - 1, columns))
+    sizes = (pair_width(log), 1) if log.structure.described else (log.n_features, model.weights.shape[1])
+    return replace(model, forest=forest_of(None, *sizes))
 
 
 def base_of(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads: Threads) -> LossModel:
     """Fit the linear part."""
+    if how.strength is None and log.structure.described:
+        shape = (log.n_features + 1, log.structure.n_scores + 1)
+        return LossModel(np.zeros(shape), float(log.loss.mean()))
     plain = log if how.strength is not None else log.with_contexts(np.zeros((log.n_contexts, 0)))
     strength = WEAK if how.strength is None else how.strength
     model = fit_truth(plain, strength, bounds, threads) if how.truth else fit_linear(plain, strength, threads)
@@ -197,7 +228,8 @@ def base_of(log: BanditLog, how: Boosting, bounds: tuple[float, float], threads:
 
 def slopes_of(log: BanditLog, how: Boosting, model: LossModel, bounds: tuple[float, float], threads: Threads) -> Slopes:
     """Return what trees are grown on."""
-    return (TruthSlopes if how.truth else SumSlopes)(log, model, bounds, threads)
+    kind = PairSlopes if log.structure.described else TruthSlopes if how.truth else SumSlopes
+    return kind(log, model, bounds, threads)
 
 
 class Binned:

@@ -8,15 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from poem.arrays import AnyArray, FloatArray, IntArray
-from poem.compute import Threads, is_sparse
-from poem.data import BanditLog, Layout, folds_of
+from poem.compute import Threads
+from poem.data import BanditLog, Layout, beside, folds_of
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
 from poem.models.fitted import ContextLosses, ListedLosses, LossModel, losses_on
 from poem.models.linear import linear_strength
 from poem.structures import Available
 
 CANDIDATES = 1 << 15  # that are predicted at once
-WIDEST = 1024  # columns that classes or actions may add to dense contexts
 
 
 @dataclass(frozen=True)
@@ -145,19 +144,9 @@ def _with_action(log: BanditLog, available: Available, context: IntArray, places
     X = log.X[context]
     if available.features is None:
         return _with_class(X, available.action[places], len(log.labels))
-    return _beside(X, available.features[places if available.row is None else available.row[places]])
+    return beside(X, available.features[places if available.row is None else available.row[places]])
 
 
 def _with_class(X: Any, y: AnyArray, k: int) -> Any:
     """Return contexts with the chosen class as k more columns."""
-    return _beside(X, sp.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), k)))
-
-
-def _beside(X: Any, more: Any) -> Any:
-    """Return contexts with more columns; dense ones stay so unless there are many."""
-    if not is_sparse(X) and more.shape[1] <= WIDEST:
-        return np.hstack([X, more.toarray()])
-    joined = sp.csr_array(sp.hstack([sp.csr_array(X), more], format="csr"))
-    # Trees want narrow indices.
-    joined.indices, joined.indptr = joined.indices.astype(np.int32), joined.indptr.astype(np.int32)
-    return joined
+    return beside(X, sp.csr_array((np.ones(len(y)), (np.arange(len(y)), y)), shape=(len(y), k)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from poem.arrays import BoolArray, FloatArray, IntArray, frozen
 from poem.compute import Design, Forest, Threads, ragged_places
-from poem.data import Layout, Piece, Shard
+from poem.data import Layout, Piece, Shard, pair_scores
 from poem.structures import MultiClass
 
 
@@ -249,7 +249,16 @@ class OfferedLosses(ContextLosses):
         for model in range(1, len(wides)):
             own = fold == model
             found[own] = self._of_model(model, offered, wides, contexts)[own]
+        self._add_pair_trees(found, contexts, fold)
         return found
+
+    def _add_pair_trees(self, found: FloatArray, contexts: IntArray, fold: IntArray) -> None:
+        """Add what the trees of each candidate's own model say."""
+        available = self.layout.available
+        assert available is not None
+        for model, forest in enumerate(self._forests):
+            if forest is not None and len(here := contexts[self.fold[contexts] == model]):
+                found[fold == model] += pair_scores(forest, self.layout.X, available, here) / self._span
 
     def _of_model(self, model: int, offered: Any, wides: list[FloatArray], contexts: IntArray) -> FloatArray:
         found: FloatArray = offered.scores(wides[model], self._columns) + self._offsets[model]

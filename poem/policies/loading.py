@@ -76,7 +76,7 @@ def _rebuild(path: str, about: dict[str, Any], tensors: dict[str, AnyArray]) -> 
         if weights.dtype.kind != "f":
             raise ValueError(f"weights of {weights.dtype}")
         structure = structure_from_data(about["structure"], len(labels))
-        if weights.ndim != 2 or structure.n_scores != weights.shape[1]:
+        if weights.ndim != 2:
             raise ValueError(f"{len(labels)} labels for weights of shape {weights.shape}")
         names = None if about["feature_names"] is None else tuple(about["feature_names"])
         features = None if about.get("features") is None else Features.from_data(about["features"])
@@ -100,6 +100,9 @@ def _with_floor(policy: Policy, tensors: dict[str, AnyArray], about: dict[str, A
 
 def _check_rebuilt(policy: Policy) -> None:
     """Raise ValueError or TypeError for content that save() never writes."""
+    grown = int(policy.structure.described and policy.forest is not None)  # features that trees add to candidates
+    if policy.weights.shape[1:] != (policy.structure.n_scores + grown,):
+        raise ValueError(f"{len(policy.labels)} labels for weights of shape {policy.weights.shape}")
     if len(set(policy.labels)) != len(policy.labels):
         raise ValueError("labels that are not distinct")
     if not isinstance(policy.intercept, bool):

@@ -11,7 +11,16 @@ from numpy.random import Generator
 
 from poem.arrays import AnyArray, FloatArray, frozen
 from poem.compute import Forest, Threads, as_matrix, count_threads, design_of
-from poem.data import BanditLog, Catalogue, Layout, Offers, offered_design
+from poem.data import (
+    BanditLog,
+    Catalogue,
+    Layout,
+    Offers,
+    grown_log,
+    grown_offers,
+    grown_structure,
+    offered_design,
+)
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
 from poem.files import write_whole
@@ -45,7 +54,7 @@ class Policy:
         What y is.
     weights : (d, k) or (d + 1, k) array
         One row for each feature; the last one is the intercept if there is one. With a forest, d counts the columns
-        that it adds as well.
+        that it adds as well; or k does, where actions have features: the first is for what the trees say.
     intercept : bool
     labels : tuple
         The classes, or the names of the label columns; of candidates, those with a feature of their own.
@@ -59,7 +68,7 @@ class Policy:
     action_features : Features, optional
         How raw columns of actions become their features.
     forest : Forest, optional
-        Trees whose scores and leaves are further features.
+        Trees whose scores and leaves are further features: of contexts, or of candidates where actions have features.
     """
 
     structure: Structure
@@ -79,8 +88,21 @@ class Policy:
             raise InputError("the weights of a policy must be finite; found NaN or infinity.")
         if not isinstance(self.record, Record):
             raise InputError(f"record must be a poem.Record; found {type(self.record).__name__}.")
-        if self.forest is not None and self.forest.width != len(self.weights) - int(self.intercept):
-            raise InputError(f"the forest makes {self.forest.width} features for weights of {self.weights.shape}.")
+        if self.forest is not None:
+            self._check_forest(self.forest)
+
+    def _check_forest(self, forest: Forest) -> None:
+        """Refuse trees that do not go with the weights."""
+        if self.structure.described:
+            seen = len(self.weights) - 1 + self.structure.n_scores - len(self.labels)
+            fits = self.intercept and (forest.n_features, forest.n_columns, forest.leafy) == (seen, 1, 0)
+        else:
+            fits = forest.width == len(self.weights) - int(self.intercept)
+        if not fits:
+            raise InputError(
+                f"the forest sees {forest.n_features} features and makes {forest.width}, which does not fit weights of "
+                f"{self.weights.shape}."
+            )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Copies of read-only arrays can be written to.
@@ -89,7 +111,9 @@ class Policy:
     @property
     def n_features(self) -> int:
         """The number of features that X must have."""
-        return len(self.weights) - int(self.intercept) if self.forest is None else self.forest.n_features
+        if self.forest is None or self.structure.described:
+            return len(self.weights) - int(self.intercept)
+        return self.forest.n_features
 
     def __repr__(self) -> str:
         trees = "" if self.forest is None else f", {len(self.forest)} trees"
@@ -150,8 +174,8 @@ class Policy:
             self._check_actions(log)
         threads = Threads(count_threads(n_jobs))
         if self.forest is not None:
-            log = log.with_contexts(self.forest.extended(log.X, threads))
-        layout = Layout(log, self.structure, self.intercept)
+            log = grown_log(log, self.forest, threads)
+        layout = Layout(log, log.structure, self.intercept)
         log_prob = np.empty(len(log))
         log_prob[layout.order] = layout.log_prob(self.weights, threads)
         return log_prob
@@ -209,19 +233,21 @@ class Policy:
         A ``share`` of its decisions is the other's: no ratio to its propensities can then exceed 1/share times
         that to the other's, and its own log stays usable. ``log_prob`` is exact.
         """
-        zeros = np.zeros((self.n_features + int(self.intercept), self.weights.shape[1]))
+        zeros = np.zeros((self.n_features + int(self.intercept), self.structure.n_scores))
         uniform = replace(self, weights=zeros, forest=None, record=Record(made_by="with_floor"))
         return FlooredPolicy(self, share, uniform if other is None else other)
 
     def _scored(self, X: Any, available: Any = None, actions: Any = None) -> Scored:
         """Return contexts and what is available in them, ready to be scored."""
-        matrix = self._matrix(X)
-        if self.forest is not None:
-            matrix = self.forest.extended(matrix, Threads(count_threads(-1)))
+        matrix, structure, threads = self._matrix(X), self.structure, Threads(count_threads(-1))
+        if self.forest is not None and not structure.described:
+            matrix = self.forest.extended(matrix, threads)
         if available is None and actions is None:
             return Scored(self.structure, self.weights, self.labels, design_of(matrix, self.intercept))
         found, labels = self._offers(available, actions, matrix.shape[0])
-        design = offered_design(matrix, self.intercept, None, False, self.structure, found)
+        if self.forest is not None and structure.described:
+            found, structure = grown_offers(matrix, found, self.forest, threads), grown_structure(structure)
+        design = offered_design(matrix, self.intercept, None, False, structure, found)
         return Scored(self.structure, self.weights, labels, design, found)
 
     def _described(self, actions: Any) -> Any:

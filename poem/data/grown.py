@@ -1,0 +1,99 @@
+"""What trees add to a log: features of its contexts or, where actions have features, of its candidates.
+
+Trees over pairs see the features of a context first and then those of an action, without the 0/1 features of ids. Their
+sum is one more feature of each candidate, before all others: a policy with trees is linear in it.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.compute import Forest, Matrix, Threads, is_sparse
+from poem.data.log import BanditLog
+from poem.structures import Available, Candidates, Structure
+
+WIDEST = 1024  # columns that classes or actions may add to dense contexts
+PAIRS = 1 << 13  # that a thread takes at a time
+
+
+def beside(X: Matrix, more: Matrix) -> Any:
+    """Return contexts with more columns; dense ones stay so unless there are many."""
+    if not is_sparse(X) and more.shape[1] <= WIDEST:
+        return np.hstack([X, more.toarray()])
+    joined = sp.csr_array(sp.hstack([sp.csr_array(X), more], format="csr"))
+    # Trees want narrow indices.
+    joined.indices, joined.indptr = joined.indices.astype(np.int32), joined.indptr.astype(np.int32)
+    return joined
+
+
+def pair_width(log: BanditLog) -> int:
+    """Return how many features trees see of a context and an action."""
+    return log.n_features + log.structure.n_scores - len(log.structure.known_labels(log.labels))
+
+
+def logged_pairs(log: BanditLog, context: IntArray, position: AnyArray) -> Any:
+    """Return what trees see of some rows: the features of their contexts and of the actions chosen there."""
+    available = log.available
+    assert available is not None and available.features is not None
+    places = available.starts[context] + position
+    rows = places if available.row is None else available.row[places]
+    return beside(log.X[context], available.features[rows][:, : pair_width(log) - log.n_features])
+
+
+def pair_scores(
+    forest: Forest, X: Matrix, available: Available, contexts: IntArray | None = None, threads: Threads | None = None
+) -> FloatArray:
+    """Return the sum of all trees for each candidate of all or some contexts, flat."""
+    assert available.features is not None
+    if contexts is None:
+        contexts = np.arange(available.n_contexts)
+    places = available.places(contexts)
+    owner = np.repeat(contexts, available.starts[contexts + 1] - available.starts[contexts])
+    row = places if available.row is None else available.row[places]
+    d, used = X.shape[1], forest.used
+    of_context, of_action = used[used < d], used[used >= d] - d
+    out, Z = np.empty(len(places)), available.features
+
+    def one(first: int) -> None:
+        part = slice(first, min(first + PAIRS, len(places)))
+        seen, place = np.unique(owner[part], return_inverse=True)
+        x = _dense(X[seen], of_context)[place]
+        out[part] = forest.scores_of_used(np.hstack([x, _dense(Z[row[part]], of_action)]))[:, 0]
+
+    (threads or Threads()).map(one, range(0, len(places), PAIRS))
+    return out
+
+
+def _dense(rows: Matrix, columns: IntArray) -> FloatArray:
+    return np.asarray(rows[:, columns].toarray() if is_sparse(rows) else rows[:, columns])
+
+
+def grown_structure(structure: Structure) -> Structure:
+    """Return the structure of candidates with one more feature."""
+    assert isinstance(structure, Candidates)
+    return Candidates(structure.n_actions, structure.n_features + 1, structure.n_ids)
+
+
+def grown_offers(X: Matrix, available: Available, forest: Forest, threads: Threads | None = None) -> Available:
+    """Return candidates with what trees say of each as their first feature."""
+    assert available.features is not None
+    z = available.features if available.row is None else available.features[available.row]
+    scores, n = pair_scores(forest, X, available, threads=threads), len(available)
+    # By hand: a column is put before sparse rows.
+    at = z.indptr[:-1]
+    values = np.insert(z.data, at, scores)
+    columns = np.insert(z.indices + 1, at, 0)
+    pointers = z.indptr.astype(np.int64) + np.arange(n + 1)
+    features = sp.csr_array((values, columns, pointers), shape=(n, z.shape[1] + 1))
+    return Available(available.starts, available.action, features)
+
+
+def grown_log(log: BanditLog, forest: Forest, threads: Threads | None = None) -> BanditLog:
+    """Return a log with the features that trees add."""
+    if not log.structure.described:
+        return log.with_contexts(forest.extended(log.X, threads))
+    assert log.available is not None
+    offers = grown_offers(log.X, log.available, forest, threads)
+    return log.replaced(available=offers, structure=grown_structure(log.structure), action_names=None)
