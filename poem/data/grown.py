@@ -36,7 +36,8 @@ def pair_width(log: BanditLog) -> int:
 def logged_pairs(log: BanditLog, context: IntArray, position: AnyArray) -> Any:
     """Return what trees see of some rows: the features of their contexts and of the actions chosen there."""
     available = log.available
-    assert available is not None and available.features is not None
+    assert available is not None
+    assert available.features is not None
     places = available.starts[context] + position
     rows = places if available.row is None else available.row[places]
     return beside(log.X[context], available.features[rows][:, : pair_width(log) - log.n_features])

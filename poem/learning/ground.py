@@ -43,8 +43,8 @@ def grown_ground(
 ) -> Ground:
     """Extend the features of some rows by what a model's trees say, and start from the policy of that model.
 
-    With ``leaves``, those of the first trees over contexts are features as well. The model must then not have seen these
-    rows.
+    With ``leaves``, those of the first trees over contexts are features as well. The model must then not have seen
+    these rows.
     """
     assert model.forest is not None
     forest = model.forest

@@ -23,7 +23,7 @@ FROM = {
     "tilted": ", from the tilted logging policy",
     "given": ", from the start",
     "trees": ", from trees",
-    "leaves": " on leaves",
+    "leaves": " on trees",
 }
 SCALED = ("direct", "logging", "tilted", "trees", "leaves")
 GROWN = ("trees", "leaves")

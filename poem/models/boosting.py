@@ -1,9 +1,9 @@
 """Trees that are added to a loss model, round by round, where it errs.
 
 A model says X·B of the columns of a context (classes, labels, and one for the context alone). Trees over the contexts
-add to these columns, so that what is not linear in x is found as well. Where actions have features, trees over pairs of a
-context and an action add to the loss of the pair. LightGBM grows them on the slopes of the same likelihood or squared
-error that the linear model minimises. How many rounds there are is decided on held-out rows.
+add to these columns, so that what is not linear in x is found as well. Where actions have features, trees over pairs
+of a context and an action add to the loss of the pair. LightGBM grows them on the slopes of the same likelihood or
+squared error that the linear model minimises. How many rounds there are is decided on held-out rows.
 """
 
 import os

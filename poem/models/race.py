@@ -65,10 +65,12 @@ def best_boosting(
         return None
     small_trees = replace(race.best if race.best.rounds else others[-1], rounds=MOST_ROUNDS)
     race.enter([small_trees, replace(small_trees, leaves=large[0], depth=large[1])])
-    ahead = race.least * (high - low) ** 2 < CLEARLY * least
-    found = race.best
+    error, found = race.least, race.best
+    ahead = error * (high - low) ** 2 < CLEARLY * least
     if pairs and not ahead and found.strength is not None:  # lines compete anyway; trees alone are something else
-        found = race.enter([others[-1]])
+        error, found = race.enter([others[-1]])
+        if CLEARLY * error * (high - low) ** 2 > least:
+            return None
     return replace(found, ahead=ahead) if found.rounds else None
 
 
@@ -97,10 +99,11 @@ class _Race:
         self._binned: dict[int, Binned] = {}
         self._binning = threading.Lock()
 
-    def enter(self, ways: Sequence[Boosting], most: int | None = None) -> Boosting:
+    def enter(self, ways: Sequence[Boosting], most: int | None = None) -> tuple[float, Boosting]:
         """Grow each on all but one part of the rows at a time; keep it if its error on the others is the least.
 
-        Return the best of these. Only ``most`` of the parts have their turn. Those that were judged on fewer are no rivals any more.
+        Return the least error of these, and whose it is. Only ``most`` of the parts have their turn. Those that were
+        judged on fewer are no rivals any more.
         """
         parts = range(len(self.parts[:most]))
         tasks = [(how, part) for how in ways for part in parts if (how, part) not in self._curves]
@@ -117,7 +120,7 @@ class _Race:
             found.append((float(together[rounds]), replace(how, rounds=rounds)))
             if together[rounds] < self.least:
                 self.least, self.best = found[-1]
-        return min(found, key=lambda one: one[0])[1]
+        return min(found, key=lambda one: one[0])
 
     def _curve(self, how: Boosting, part: int, threads: Threads) -> FloatArray:
         """Return the squared error on held-out rows after each round, from none."""

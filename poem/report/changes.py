@@ -7,7 +7,7 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.data import BanditLog
 from poem.policies import Policy, without_floor
-from poem.report.effects import effects_of
+from poem.report.effects import action_effects, effects_of, linear_part
 from poem.report.kinds import Kind, find_kinds
 from poem.report.segments import Segment, find_segments, moments_of, name_of
 from poem.report.sums import AnyPolicy, Outputs, expected_sums, of_policy, sums_by_column
@@ -74,7 +74,11 @@ def find_changes(policy: AnyPolicy, log: BanditLog, ratio: FloatArray, sign: flo
     outputs = _outputs(log, _shares(policy, log), None if other is None else _shares(other, log), ratio, sign)
     (mean, spread), kinds = moments_of(log), find_kinds(policy, log, ratio, other)
     plain = without_floor(policy)
-    pulls = _pulls_of_kinds(plain, mean, spread, kinds) if kinds else _pulls(plain, log, spread, _most_changed(outputs))
+    pulls = (
+        _pulls_of_kinds(plain, log, mean, spread, kinds)
+        if kinds
+        else _pulls(plain, log, spread, _most_changed(outputs))
+    )
     return Changes(
         tuple(sorted(outputs, key=lambda one: -one.change)),
         kinds,
@@ -151,16 +155,23 @@ def _pulls(policy: Policy, log: BanditLog, spread: FloatArray, outputs: list[int
     return tuple(_pull(str(policy.labels[i]), names, effects[:, i] - shared) for i in outputs)
 
 
-def _pulls_of_kinds(policy: Policy, mean: FloatArray, spread: FloatArray, kinds: tuple[Kind, ...]) -> tuple[Pull, ...]:
-    """Return what draws the policy to kinds of action: in the average context, and by features of the context."""
+def _pulls_of_kinds(
+    policy: Policy, log: BanditLog, mean: FloatArray, spread: FloatArray, kinds: tuple[Kind, ...]
+) -> tuple[Pull, ...]:
+    """Return what draws the policy to kinds of action: in the average context, and by features of the context.
+
+    What trees say of contexts and actions has no such parts: it counts with the average context.
+    """
     names = ["in the average context", *_names(policy, len(spread))]
-    pulls = []
-    for kind in kinds:
-        column = policy.weights[:, kind.feature]
-        average = float(mean @ column[: len(mean)]) + (float(column[-1]) if policy.intercept else 0.0)
-        strength = np.append(average, column[: len(spread)] * spread) * kind.spread
-        pulls.append(_pull(kind.name, names, strength))
-    return tuple(pulls)
+    weights, features = linear_part(policy), [kind.feature for kind in kinds]
+    average = mean @ weights[: len(mean)] + (weights[-1] if policy.intercept else 0.0)
+    overall = average[features] * [kind.spread for kind in kinds]
+    if policy.forest is not None:
+        overall = action_effects(policy, log, features)
+    return tuple(
+        _pull(kind.name, names, np.append(own, weights[: len(spread), kind.feature] * spread * kind.spread))
+        for kind, own in zip(kinds, overall, strict=True)
+    )
 
 
 def _names(policy: Policy, count: int) -> list[str]:

@@ -1,11 +1,16 @@
-"""How far each feature of the context moves the scores of a policy, and which way."""
+"""How far each feature of contexts and of actions moves the scores of a policy, and which way."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from poem.arrays import FloatArray, IntArray
 from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.policies import Policy
+from poem.structures import Available
 
 SHUFFLED_CONTEXTS = 400
 
@@ -16,17 +21,20 @@ def effects_of(policy: Policy, log: BanditLog, spread: FloatArray) -> FloatArray
     A weight times the standard deviation of its feature says it for a linear policy. Where trees look at a feature, it
     is exchanged between contexts, and the scores say what that changes.
     """
-    found: FloatArray = policy.weights[: log.n_features] * spread[:, None]
-    if policy.forest is None:
+    found: FloatArray = linear_part(policy)[: log.n_features] * spread[:, None]
+    if policy.forest is None or policy.structure.described:
         return found
-    step = max(1, log.n_contexts // SHUFFLED_CONTEXTS)
-    some = log.X[np.arange(0, log.n_contexts, step)]
-    X = np.array(some.toarray() if is_sparse(some) else some)
+    X = _some_contexts(log)[0]
     order = np.random.default_rng(0).permutation(len(X))
     plain = policy.scores(X)
     for feature in policy.forest.used.tolist():
         found[feature] = _shuffled(policy, X, feature, order, plain)
     return found
+
+
+def linear_part(policy: Policy) -> FloatArray:
+    """Return the weights of the log's own features of actions, or of outputs, (d, k) or (d + 1, k)."""
+    return policy.weights[:, 1:] if policy.forest is not None and policy.structure.described else policy.weights
 
 
 def _shuffled(policy: Policy, X: FloatArray, feature: int, order: IntArray, plain: FloatArray) -> FloatArray:
@@ -35,9 +43,59 @@ def _shuffled(policy: Policy, X: FloatArray, feature: int, order: IntArray, plai
     X[:, feature] = own[order]
     change = plain - policy.scores(X)
     X[:, feature] = own
-    trend = (own - own[order]) @ change
-    sign = np.where(trend < 0.0, -1.0, 1.0)
+    return _signed(own - own[order], change)
+
+
+def _signed(moved: FloatArray, change: FloatArray) -> FloatArray:
+    """Return the standard deviation of scores that a feature makes, with the sign of its trend."""
+    sign = np.where(moved @ change < 0.0, -1.0, 1.0)
     return np.asarray(sign * np.sqrt(np.mean(change**2, axis=0) / 2.0))
+
+
+# ---- trees over actions ---------------------------------------------------------------------
+
+
+def context_influence(policy: Policy, log: BanditLog, features: Sequence[int]) -> FloatArray:
+    """Return how far some features of the context move the scores of its candidates apart, by exchanging each."""
+    X, offers = _some_contexts(log)
+    order, plain = np.random.default_rng(0).permutation(len(X)), policy.scores(X, offers)
+    found = np.empty(len(features))
+    for place, feature in enumerate(features):
+        own = X[:, feature].copy()
+        X[:, feature] = own[order]
+        change = plain - policy.scores(X, offers)
+        X[:, feature] = own
+        mean = np.add.reduceat(change, offers.starts[:-1]) / offers.counts()
+        found[place] = np.sqrt(np.mean((change - np.repeat(mean, offers.counts())) ** 2) / 2.0)
+    return found
+
+
+def action_effects(policy: Policy, log: BanditLog, features: Sequence[int]) -> FloatArray:
+    """Return the standard deviation of scores that comes from some features of actions, with the sign of their trend.
+
+    Each is exchanged between the candidates of some contexts.
+    """
+    X, offers = _some_contexts(log)
+    Z: Any = offers.features
+    order, plain = np.random.default_rng(0).permutation(len(offers)), policy.scores(X, offers)
+    found = np.empty(len(features))
+    for place, feature in enumerate(features):
+        own = Z[:, [feature]].toarray()[:, 0]
+        moved = own - own[order]
+        column = (np.arange(len(own)), np.full(len(own), feature))
+        shuffled = Available(offers.starts, offers.action, sp.csr_array(Z - sp.csr_array((moved, column), Z.shape)))
+        found[place] = _signed(moved, plain - policy.scores(X, shuffled))
+    return found
+
+
+def _some_contexts(log: BanditLog) -> tuple[FloatArray, Any]:
+    """Return some contexts, dense, and their candidates, each with features of its own, if they have any."""
+    some = np.arange(0, log.n_contexts, max(1, log.n_contexts // SHUFFLED_CONTEXTS))
+    X = np.array(log.X[some].toarray() if is_sparse(log.X) else log.X[some])
+    if log.available is None or log.available.features is None:
+        return X, None
+    offers = log.available.of(some)
+    return X, Available(offers.starts, offers.action, log.available.features[offers.row])
 
 
 def influence_of(effects: FloatArray, shared: bool) -> FloatArray:

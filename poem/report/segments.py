@@ -9,7 +9,7 @@ from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.compute import is_sparse
 from poem.data import BanditLog
 from poem.policies import Policy, without_floor
-from poem.report.effects import effects_of, influence_of
+from poem.report.effects import context_influence, effects_of, influence_of
 from poem.report.sums import (
     LEAST_MOVE,
     LEAST_SHARE,
@@ -131,11 +131,15 @@ def _cuts(policy: Policy, log: BanditLog, spread: FloatArray, columns: Columns) 
 def _influence(policy: Policy, log: BanditLog, spread: FloatArray, columns: Columns) -> FloatArray:
     """Return how far each feature of the context moves scores apart."""
     effects = effects_of(policy, log, spread)
-    if policy.structure.described:
-        scale = np.ones(effects.shape[1])
-        scale[: len(columns.scale)] = columns.scale[: len(scale)]
-        return influence_of(effects * scale, False)
-    return influence_of(effects, log.structure.shared_scores)
+    if not policy.structure.described:
+        return influence_of(effects, log.structure.shared_scores)
+    scale = np.ones(effects.shape[1])
+    scale[: len(columns.scale)] = columns.scale[: len(scale)]
+    influence = influence_of(effects * scale, False)
+    if policy.forest is not None:
+        seen = policy.forest.used[policy.forest.used < log.n_features]
+        influence[seen] = context_influence(policy, log, seen.tolist())
+    return influence
 
 
 def _cut(log: BanditLog, feature: int, name: str) -> _Cut | None:
