@@ -244,16 +244,3 @@ def test_other_learners_go_on_where_no_tree_helps():
     found = poem.fit(xor_log(contexts=150), learners=["trees", "direct"], loss_bounds=BOUNDS, certify=False)
     assert found.chosen.recipe.learner.start == "direct"
     assert {one.recipe.learner.start for one in found.table if "no trees" in one.problems} == {"trees"}
-
-
-def test_actions_with_features_have_no_trees():
-    with pytest.raises(InputError, match="no trees can be learnt from this log"):
-        poem.fit(described_log(), learners="trees", certify=False)
-
-
-def described_log(contexts=300):
-    """One of four actions with two features each."""
-    rng = np.random.default_rng(3)
-    X, y, actions = rng.normal(size=(contexts, 2)), rng.integers(0, 4, contexts), rng.normal(size=(4, 2))
-    kind = {"loss": rng.random(contexts), "propensity": np.full(contexts, 0.25), "available": np.full(contexts, 4)}
-    return poem.BanditLog(X, y, **kind, actions=np.tile(actions, (contexts, 1)))

@@ -152,7 +152,7 @@ def test_a_policy_scores_what_its_trees_make_of_the_features():
     np.testing.assert_allclose(policy.scores(X), wide @ policy.weights, atol=1e-12)
     cold = policy.at_temperature(2.0)
     np.testing.assert_allclose(cold.scores(X), 2.0 * policy.scores(X), atol=1e-12)
-    with pytest.raises(InputError, match="the forest makes 38 features"):
+    with pytest.raises(InputError, match="the forest sees 5 features and makes 38"):
         poem.Policy(poem.MultiClass(3), np.zeros((7, 3)), True, ("a", "b", "c"), forest=policy.forest)
 
 

@@ -62,6 +62,10 @@ class Draw:
         """The context of each row, (n, d)."""
         return self.X if self.context is None else self.X[self.context]
 
+    def probabilities(self, policy: Any) -> FloatArray:
+        """Return the probability of each class in each row under a policy, (n, k)."""
+        return np.asarray(policy.marginals(self.contexts))
+
     def gain(self, probabilities: FloatArray) -> float:
         """Return by how much the expected loss is below the logger's; ``probabilities`` is (n, k)."""
         return float(((self.P - probabilities) * self.L).sum(axis=1).mean())
@@ -81,7 +85,7 @@ class Sample:
 
     def true_gain(self, policy: Any) -> float:
         """Return the exact expected loss of the logger minus the policy's: positive if the policy is better."""
-        return self.truth.gain(np.asarray(policy.marginals(self.truth.contexts)))
+        return self.truth.gain(self.truth.probabilities(policy))
 
     def best_gain(self) -> float:
         """Return the largest possible gain."""
