@@ -179,6 +179,13 @@ def test_trees_that_do_not_fit_are_refused(tmp_path):
         poem.load_policy(tmp_path / "policy.poem")
 
 
+def test_large_logs_are_scored_a_few_contexts_at_a_time(monkeypatch):
+    policy, log = fitted().policy, pair_log(200, seed=9).take(np.random.default_rng(0).integers(0, 200, 300))
+    whole = policy.log_prob_of(log)
+    monkeypatch.setattr("poem.policies.policy.MANY_PAIRS", 100)
+    np.testing.assert_allclose(policy.log_prob_of(log), whole, rtol=1e-12)
+
+
 def test_the_number_of_threads_changes_nothing():
     log = pair_log(500)
     how = chosen_strengths(log, BOUNDS, 0, Threads()).boosting

@@ -17,9 +17,8 @@ from poem.data import (
     Layout,
     Offers,
     grown_log,
-    grown_offers,
-    grown_structure,
     offered_design,
+    pair_scores,
 )
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
@@ -42,6 +41,7 @@ from poem.text import harmless_json
 
 # Earlier files have no checksum: 1 is a plain policy, 2 has a floor, 3 a structure that came later, 4 trees.
 FILE_VERSION = CHECKED_VERSION
+MANY_PAIRS = 1 << 20  # candidates that get a feature from trees at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +173,15 @@ class Policy:
         if self.structure.described:
             self._check_actions(log)
         threads = Threads(count_threads(n_jobs))
+        if self.forest is None or not self.structure.described:
+            return self._log_prob_of(log, threads)
+        # Trees over pairs add a feature to each candidate: of a few contexts at a time.
+        parts = log.shards(1 + (0 if log.available is None else len(log.available)) // MANY_PAIRS)
+        log_prob = np.empty(len(log))
+        log_prob[log.rows_by_context()[0]] = np.concatenate([self._log_prob_of(part, threads) for part in parts])
+        return log_prob
+
+    def _log_prob_of(self, log: BanditLog, threads: Threads) -> FloatArray:
         if self.forest is not None:
             log = grown_log(log, self.forest, threads)
         layout = Layout(log, log.structure, self.intercept)
@@ -239,16 +248,25 @@ class Policy:
 
     def _scored(self, X: Any, available: Any = None, actions: Any = None) -> Scored:
         """Return contexts and what is available in them, ready to be scored."""
-        matrix, structure, threads = self._matrix(X), self.structure, Threads(count_threads(-1))
-        if self.forest is not None and not structure.described:
+        matrix, threads = self._matrix(X), Threads(count_threads(-1))
+        if self.forest is not None and not self.structure.described:
             matrix = self.forest.extended(matrix, threads)
         if available is None and actions is None:
             return Scored(self.structure, self.weights, self.labels, design_of(matrix, self.intercept))
         found, labels = self._offers(available, actions, matrix.shape[0])
-        if self.forest is not None and structure.described:
-            found, structure = grown_offers(matrix, found, self.forest, threads), grown_structure(structure)
-        design = offered_design(matrix, self.intercept, None, False, structure, found)
-        return Scored(self.structure, self.weights, labels, design, found)
+        design, trees = offered_design(matrix, self.intercept, None, False, self.structure, found), self.forest
+        if trees is None or not self.structure.described:
+            return Scored(self.structure, self.weights, labels, design, found)
+        strength, lines = self.weights[:, 0], frozen(self.weights[:, 1:])
+
+        def more(part: slice) -> FloatArray:
+            """Return what trees over pairs add to the scores of some contexts."""
+            some = np.arange(part.start, part.stop)
+            share = np.asarray(matrix[part] @ strength[:-1]) + strength[-1]
+            counts = found.starts[some + 1] - found.starts[some]
+            return np.asarray(pair_scores(trees, matrix, found, some, threads) * np.repeat(share, counts))
+
+        return Scored(self.structure, lines, labels, design, found, more)
 
     def _described(self, actions: Any) -> Any:
         """Return features of actions; raw or named columns of a data frame become those of the policy."""

@@ -15,13 +15,17 @@ from poem.structures import Available, Labels, Space, Structure
 
 @dataclass(frozen=True)
 class Scored:
-    """Contexts, the weights that score them, and the labels of what can be chosen."""
+    """Contexts, the weights that score them, and the labels of what can be chosen.
+
+    ``more`` returns what is added to the scores of some contexts.
+    """
 
     structure: Structure
     weights: FloatArray
     labels: Labels
     design: Design
     available: Available | None = None
+    more: Callable[[slice], FloatArray] | None = None
 
     def stack(self, use: Callable[[FloatArray, Space, slice], AnyArray]) -> AnyArray:
         """Apply ``use`` to the scores of one block of contexts at a time and join the results."""
@@ -37,6 +41,8 @@ class Scored:
         block = self.design.block(part.start, part.stop)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = block.scores(wide, self.weights.shape[1])
+            if self.more is not None:
+                scores += self.more(part)
         if not np.isfinite(scores).all():
             largest = np.abs(self.weights).max()
             raise MismatchError(
