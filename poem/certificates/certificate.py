@@ -14,7 +14,7 @@ from poem.policies import Policy
 from poem.text import Sheet
 
 SURE = 3.6  # standard errors of a gain that give a certificate with probability 95%, as simulated
-FEW = 12.0  # units that an interval by Student's t must rest on, by their squared deviations
+FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 
