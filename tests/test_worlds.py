@@ -17,13 +17,16 @@ def sample(request):
 
 
 class Everywhere:
-    """A policy that has the same probabilities in all contexts."""
+    """A policy that has the same probabilities in all contexts; of what is available, if it is told."""
 
     def __init__(self, probabilities):
         self.probabilities = probabilities
 
-    def marginals(self, X):
-        return np.tile(self.probabilities, (len(X), 1))
+    def marginals(self, X, available=None, actions=None):
+        if available is None:
+            return np.tile(self.probabilities, (len(X), 1))
+        wanted = [np.asarray(self.probabilities)[one] + 1e-300 for one in available]
+        return np.concatenate([one / one.sum() for one in wanted])
 
 
 def z(values):
