@@ -22,7 +22,7 @@ CAMPAIGNS = ("all", "men", "women")
 
 @dataclass(frozen=True)
 class Case:
-    """One policy judged from the other logger's log; losses are minus clicks."""
+    """One policy judged from the other logger's log, by its clicks."""
 
     campaign: str
     policy: str
@@ -67,7 +67,7 @@ def cases(archive: Path, **options) -> list[Case]:
         n_items = len(logs["random"].labels)
         policies = {"random": np.full((3, n_items), 1.0 / n_items), "bts": mean_policy(frames["bts"], n_items)}
         for policy, other in (("random", "bts"), ("bts", "random")):
-            own = logs[policy].loss
+            own = frames[policy]["click"]
             reach = 1.96 * own.std(ddof=1) / np.sqrt(len(own))
             evaluation = poem.evaluate({policy: policies[policy]}, logs[other], **options)
             found.append(Case(campaign, policy, own.mean(), (own.mean() - reach, own.mean() + reach), evaluation))
@@ -87,10 +87,10 @@ def draw(found: list[Case], path: Path) -> None:
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     for axes, case in zip(figure.subplots(2, 3).T.ravel(), found, strict=True):
         for position, line in enumerate(case.evaluation.lines):
-            reach = [[100 * (line.high - line.value)], [100 * (line.value - line.low)]]
-            axes.errorbar(-100 * line.value, position, xerr=reach, fmt="o", color="C0", capsize=3)
-        axes.axvspan(*(-100 * end for end in case.truth_interval), color="0.85", zorder=0)
-        axes.axvline(-100 * case.truth, color="0.4", linewidth=1)
+            reach = [[100 * (line.value - line.low)], [100 * (line.high - line.value)]]
+            axes.errorbar(100 * line.value, position, xerr=reach, fmt="o", color="C0", capsize=3)
+        axes.axvspan(*(100 * end for end in case.truth_interval), color="0.85", zorder=0)
+        axes.axvline(100 * case.truth, color="0.4", linewidth=1)
         axes.set_yticks(range(len(case.evaluation.lines)), [line.estimator for line in case.evaluation.lines])
         axes.invert_yaxis()
         axes.set_title(f"{case.policy}, “{case.campaign}”: {case.evaluation.diagnostics[case.policy].verdict}")
@@ -109,9 +109,9 @@ def main() -> None:
     print("|---|---|---:|---|---:|---:|---|")
     for case in found:
         for line in case.evaluation.lines:
-            ends = f"[{-100 * line.high:.2f}, {-100 * line.low:.2f}]"
+            ends = f"[{100 * line.low:.2f}, {100 * line.high:.2f}]"
             holds = "yes" if covered(case, line.estimator) else "no"
-            cells = (case.campaign, case.policy, f"{-100 * case.truth:.2f}", line.estimator, f"{-100 * line.value:.2f}")
+            cells = (case.campaign, case.policy, f"{100 * case.truth:.2f}", line.estimator, f"{100 * line.value:.2f}")
             print(f"| {' | '.join((*cells, ends, holds))} |")
     for case in found:
         print(f"{case.campaign}, {case.policy}: {case.evaluation.diagnostics[case.policy]}")

@@ -285,7 +285,7 @@ def test_a_policy_that_was_learnt_in_python_takes_columns_by_name(shop, tmp_path
     columns = ("--output", "item", "--reward", "click", "--propensity", "pscore")
     assert call("evaluate", tmp_path / "python.poem", path, "--json", "--quiet", *columns) == 1  # on its own rows
     found = {line["estimator"]: line["value"] for line in json.loads(capsys.readouterr().out)["lines"]}
-    assert found["SNIPS"] == pytest.approx(-poem.estimate(policy, log).value, abs=1e-12)  # a reward
+    assert found["SNIPS"] == pytest.approx(poem.estimate(policy, log).value, abs=1e-12)
     assert call("predict", tmp_path / "python.poem", path, "--quiet") == 0
     decided = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
     assert decided["output"].tolist() == policy.predict(X).tolist()

@@ -35,15 +35,15 @@ def found():
 
 @pytest.mark.parametrize("freedom", [1.0, 3.7, 50.0, 1e6])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
-def test_the_upper_bound_is_student_s(freedom, confidence):
+def test_the_worst_gain_is_student_s_bound(freedom, confidence):
     gain = Gain(-0.3, 0.2, freedom)
-    assert gain.upper(confidence) == pytest.approx(-0.3 + 0.2 * stats.t.ppf(confidence, freedom), rel=1e-9)
+    assert gain.at_worst(confidence) == pytest.approx(-0.3 + 0.2 * stats.t.ppf(confidence, freedom), rel=1e-9)
     assert gain.interval(confidence) == pytest.approx(stats.t.interval(confidence, freedom, -0.3, 0.2), rel=1e-9)
 
 
 @pytest.mark.parametrize("gain", [Gain(-0.3, 0.2, 0.9), Gain(float("nan"), float("inf"), 50.0)], ids=str)
 def test_without_two_effective_rows_nothing_is_bounded(gain):
-    assert gain.upper(0.6) == np.inf
+    assert gain.at_worst(0.6) == np.inf
     assert gain.interval()[1] == np.inf
     assert not gain.interval()[0] > -np.inf
 
@@ -52,14 +52,14 @@ def test_decisions_that_the_log_lacks_count_against_a_policy():
     whole = Gain(-0.3, 0.2, 30.0)
     lacking = replace(whole, mean_weight=0.8, room=0.5)
     assert lacking.missing == pytest.approx(0.2)
-    assert lacking.upper(0.95) == pytest.approx(whole.upper(0.95) + 0.1)
+    assert lacking.at_worst(0.95) == pytest.approx(whole.at_worst(0.95) + 0.1)
     assert lacking.interval() == pytest.approx((whole.interval()[0], whole.interval()[1] + 0.1))
-    assert replace(lacking, mean_weight=1.4).upper(0.95) == whole.upper(0.95)
+    assert replace(lacking, mean_weight=1.4).at_worst(0.95) == whole.at_worst(0.95)
 
 
 def test_the_likely_bound_charges_a_typical_error_for_what_chance_does_not_explain():
     whole = Gain(-0.3, 0.2, 30.0)
-    assert whole.likely == whole.upper(0.95)
+    assert whole.likely == whole.at_worst(0.95)
     lacking = replace(whole, mean_weight=0.8, weight_stderr=0.05, typical=0.3, room=0.5)
     assert lacking.likely == pytest.approx(whole.likely + 0.15 * 0.3)
     assert replace(lacking, weight_stderr=0.21).likely == whole.likely
@@ -99,7 +99,7 @@ def test_what_the_log_lacks_costs_a_typical_error_and_not_the_worst():
     near = candidate_of(-0.2, 0.01)
     lacking = {"mean_weight": 0.8, "weight_stderr": 0.1}
     far, farther = (candidate_of(-0.3, 0.01, room=1.5, typical=typical, **lacking) for typical in (0.2, 1.2))
-    assert far.gain.upper(0.95) > near.gain.upper(0.95)
+    assert far.gain.at_worst(0.95) > near.gain.at_worst(0.95)
     assert chosen_of([near, far]) is far
     assert chosen_of([near, farther]) is near
 
@@ -178,7 +178,7 @@ def test_bounds_hold_for_the_loss_in_truth(found):
     logged = a_policy(poem.MultiClass(3)).expected_loss(X, best_of(X))
     for candidate in found.table:
         gain = candidate.policy.expected_loss(X, best_of(X)) - logged  # the noise in the loss cancels out
-        assert candidate.gain.upper(0.999) >= gain - 0.01
+        assert candidate.gain.at_worst(0.999) >= gain - 0.01
 
 
 def test_the_chosen_recipe_is_followed_on_all_rows(found):
@@ -387,7 +387,7 @@ def test_one_unit_alone_speaks_for_nothing():
     with pytest.warns(DegenerateWarning, match="ignores x"):
         found = poem.fit(easy_log(contexts=1, replay=200), learners=FEW, certify=False)
     assert (found.n_train, found.n_validation) == (150, 50)
-    assert all(candidate.gain.upper(0.6) == np.inf for candidate in found.table)
+    assert all(candidate.gain.at_worst(0.6) == np.inf for candidate in found.table)
     assert "the log has 1 independent units only" in found.explain()
 
 

@@ -74,11 +74,11 @@ def test_a_fit_without_a_certificate_is_a_success_only_if_none_was_asked_for(lea
 
 def test_a_fit_as_data_speaks_of_rewards(learnt):
     result, *_ = learnt
-    data, rows = result.to_dict(), result.rows()
-    assert data["certificate"]["logged"] == -result.certificate.logged > 0.0
-    for shown, row in zip(data["candidates"], rows, strict=True):
-        assert shown["validation"] == -row["validation"]
-        assert shown["validation_low"] <= shown["validation"] <= shown["validation_high"]
+    data = result.to_dict()
+    assert data["certificate"]["logged"] == result.certificate.logged > 0.0
+    assert data["candidates"] == result.rows()
+    for row in data["candidates"]:
+        assert 0.0 < row["validation_low"] <= row["validation"] <= row["validation_high"]
 
 
 def test_progress_ends_whole_if_nothing_is_worth_a_certificate(capsys):

@@ -63,7 +63,7 @@ def forecast(sums_of_caps: FloatArray, sizes: FloatArray, largest: float | None 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The gain of one policy over the log, from fresh rows; a gain is loss saved, positive if the policy is better.
+    """The gain of one policy over the log, from fresh rows: loss saved or reward won, positive if the policy is better.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Certificate:
         An approximate 95% interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
         on a few units, it is as wide as the betting interval.
     logged : float
-        The mean logged loss of the rows that certify.
+        The mean logged loss, or reward, of the rows that certify.
     rows, units : int
         Number of rows that certify, and of their independent units.
     units_needed : float

@@ -25,7 +25,7 @@ LARGEST_LOG_RATIO = 300.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimated mean loss, its standard error, and figures that tell whether to trust it.
+    """An estimated mean loss or reward, its standard error, and figures that tell whether to trust it.
 
     The ``n`` rows form ``units`` independent units (groups, or repeated contexts). ``mean_weight`` is the
     mean importance ratio (about 1 if the log supports the policy), ``clipped_share`` the share of rows at
@@ -68,6 +68,10 @@ class Estimate:
         return replace(
             self, value=high + span * self.value, stderr=span * self.stderr, bias_bound=span * self.bias_bound
         )
+
+    def as_outcome(self, outcome: str) -> "Estimate":
+        """Return an estimate of a loss as one of the log's own outcome: a reward is a negated loss."""
+        return self if outcome == "loss" else replace(self, value=0.0 - self.value)
 
     def __str__(self) -> str:
         low, high = self.interval()

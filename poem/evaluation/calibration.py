@@ -68,6 +68,7 @@ def _clip(log_ratio: float) -> float:
 class Calibration:
     """How the log was scaled: what turns its losses into [−1, 0], and the scales of M and λ.
 
+    ``loss_low`` and ``loss_high`` are always of losses, negated rewards among them; ``bounds`` are of the ``outcome``.
     ``clip`` and ``clip_rule`` are those of the main estimator, ``clips`` has those of any other.
     ``lam_star`` is the λ at which the logging policy's own objective is zero; above it, a policy
     that avoids every logged output looks better than the one that made the log.
@@ -80,11 +81,17 @@ class Calibration:
     clip_rule: ClipRule
     lam_star: float
     clips: Clips
+    outcome: str = "loss"
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The lowest and the highest loss."""
+        return self.loss_low, self.loss_high
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest loss."""
-        return self.loss_low, self.loss_high
+        """The lowest and the highest loss, or reward in a log of rewards: as ``loss_bounds=`` takes them."""
+        return _turned(self.loss_range, self.outcome)
 
     def scale(self, loss: FloatArray) -> FloatArray:
         """Return (loss − high)/(high − low), in [−1, 0]."""
@@ -93,9 +100,9 @@ class Calibration:
 
     def __str__(self) -> str:
         clip = "none" if self.clip is None else f"{self.clip:.4g} ({self.clip_rule})"
+        low, high = self.bounds
         return (
-            f"loss from {self.loss_low:.4g} to {self.loss_high:.4g} ({self.bounds_from}), "
-            f"clip M {clip}, λ* {self.lam_star:.4g}"
+            f"{self.outcome} from {low:.4g} to {high:.4g} ({self.bounds_from}), clip M {clip}, λ* {self.lam_star:.4g}"
         )
 
 
@@ -111,7 +118,7 @@ def calibrate(
     spread = float(np.sqrt(variance / n))
     lam_star = -mean / spread if spread > 0.0 else 0.0
     source: Literal["given", "data"] = "data" if loss_bounds == "auto" else "given"
-    return Calibration(low, high, source, clip, rule, lam_star, clips)
+    return Calibration(low, high, source, clip, rule, lam_star, clips, log.outcome)
 
 
 def _moments(log: BanditLog | PackedLog, high: float, span: float) -> tuple[int, float, float]:
@@ -145,7 +152,7 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
         )
     if np.ptp(log.loss) == 0.0:
         raise LearningError(
-            f"every row has the same loss ({log.loss[0]}): no output can be told to be better than another. "
+            f"every row has the same {log.outcome} ({_first(log)}): no output can be told to be better than another. "
             "Check that the right column was passed as loss or reward."
         )
     if not force and bool(np.all(log.log_propensity > -1e-12)):
@@ -156,12 +163,17 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
         )
 
 
+def _first(log: BanditLog) -> float:
+    """Return the loss or reward of the first row."""
+    return float(log.loss[0] if log.outcome == "loss" else 0.0 - log.loss[0])
+
+
 def check_varied(train: BanditLog) -> None:
     """Refuse rows to train on that all have the same loss."""
     if np.ptp(train.loss) == 0.0:
         raise LearningError(
-            f"every one of the {len(train)} training rows has the same loss ({train.loss[0]}). Collect more rows, "
-            "hold out fewer, or check the column that was passed as loss or reward."
+            f"every one of the {len(train)} training rows has the same {train.outcome} ({_first(train)}). Collect more "
+            "rows, hold out fewer, or check the column that was passed as loss or reward."
         )
 
 
@@ -182,9 +194,9 @@ def loss_range(
     if isinstance(loss_bounds, str) and loss_bounds == "auto":
         return found
     given = checked_bounds(loss_bounds, "'auto' or (lowest, highest)")
-    low, high = _turned(given, log)
+    low, high = _turned(given, log.outcome)
     if found[0] < low or found[1] > high:
-        least, most = _turned(found, log)
+        least, most = _turned(found, log.outcome)
         raise InputError(
             f"loss_bounds are ({given[0]:g}, {given[1]:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to "
             f"{most:g}. Pass bounds that hold for every possible {log.outcome}."
@@ -198,10 +210,10 @@ def _extremes(log: BanditLog | PackedLog) -> tuple[float, float]:
     return float(log.loss.min()), float(log.loss.max())
 
 
-def _turned(bounds: tuple[float, float], log: BanditLog | PackedLog) -> tuple[float, float]:
+def _turned(bounds: tuple[float, float], outcome: str) -> tuple[float, float]:
     """Turn bounds of losses into those of what the log has, and back."""
     low, high = bounds
-    return (low, high) if log.outcome == "loss" else (0.0 - high, 0.0 - low)
+    return (low, high) if outcome == "loss" else (0.0 - high, 0.0 - low)
 
 
 def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[float, float]:

@@ -54,7 +54,7 @@ ALL: dict[str, Estimator] = {
 def estimate(
     policy: Policy | FlooredPolicy | None, log: BanditLog | PackedLog, estimator: Estimator | None = None
 ) -> Estimate:
-    """Estimate the mean loss that a policy would have had on a log it was not trained on.
+    """Estimate the mean loss that a policy would have had on a log it was not trained on; of rewards, the mean reward.
 
     Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
     the log does not cover counts as bad, not as good. Rows of one group, or of one context if there are
@@ -74,11 +74,11 @@ def estimate(
         worst = log.loss_range[1]
         options = Options(Threads(count_threads(-1)), "t", 0.95, 0, 0, (worst - 1.0, worst))
         found = estimate_packed(log, policy, estimator, options, log.backend or backends.Threads())
-        return found.rescaled(worst - 1.0, worst)
+        return found.rescaled(worst - 1.0, worst).as_outcome(log.outcome)
     chosen = Clips.of(log).set_in(estimator)
     worst = float(np.max(log.loss))
     rows = JudgedLog(log, (worst - 1.0, worst), None, Threads()).rows(judge_one("the policy", policy, log))
-    return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst)
+    return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst).as_outcome(log.outcome)
 
 
 @dataclass(frozen=True)

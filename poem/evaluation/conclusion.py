@@ -53,8 +53,9 @@ def conclude(evaluation: "Evaluation", policy: str | None = None, *, seen: bool 
     doubted = [name for name in evaluation.diagnostics if _doubted(evaluation, name)]
     if doubted:
         return Conclusion(False, f"not shown to be better than {than}: do not believe the estimates of {doubted[0]}.")
-    better = bool(line.difference_high < 0.0)
-    word = "better" if better else "worse" if line.difference_low > 0.0 else "not shown to be better"
+    below, above = bool(line.difference_high < 0.0), bool(line.difference_low > 0.0)
+    better, worse = (below, above) if evaluation.outcome == "loss" else (above, below)
+    word = "better" if better else "worse" if worse else "not shown to be better"
     word = f"estimated to be {word}" if evaluation.interval not in ONLY_FOR and not word.startswith("not") else word
     sure = f"by {line.estimator} with {evaluation.level:.0%} confidence"
     return Conclusion(better, f"{word} than {than}, {sure}.", line.estimator)

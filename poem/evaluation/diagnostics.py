@@ -39,7 +39,7 @@ class Diagnostics:
         clipped mass, Pareto shape of the largest weights, how far the estimate moves with the clip, how many
         outcomes decide, probability on outputs that cannot have been logged, and on outputs that were never logged.
     clip_curve : tuple of (clip, value)
-        The clipped IPS estimate for several clips, around the worst loss.
+        The clipped IPS estimate for several clips, around the worst loss: at most 0, also where the log has rewards.
     actions : tuple of ActionSupport
         The policy's most probable actions and how often each was logged, where rows have available actions of their
         own.

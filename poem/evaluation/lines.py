@@ -82,11 +82,11 @@ class Table:
         self.against, self.interval, self.uncertainty = against, options.interval, uncertainty
 
     def evaluation(self, log: BanditLog) -> Evaluation:
-        """Return the whole answer; of the log, only what kind it is."""
+        """Return the whole answer, as losses or rewards; of the log, only what kind it is."""
         return Evaluation(
-            lines=tuple(self.lines()),
+            lines=tuple(line.as_outcome(log.outcome) for line in self.lines()),
             diagnostics={part.name: part.diagnostics for part in self.parts},
-            logged=self.logged_mean(),
+            logged=self.logged_mean().as_outcome(log.outcome),
             interval=self.interval,
             level=self.options.level,
             against=self.against,
@@ -101,7 +101,7 @@ class Table:
         return Estimate(value, self.logged.stderr(), n, self.logged.n_units, 1.0, 0.0, float(n))
 
     def lines(self) -> list[Line]:
-        """Return one line for each policy and estimator."""
+        """Return one line for each policy and estimator, of losses."""
         return [self._line(part, name, found) for part in self.parts for name, found in part.found.items()]
 
     def _other(self, part: Part, name: str) -> tuple[Sums | None, Found | None]:

@@ -1,7 +1,7 @@
 """The answer of an evaluation: a table that prints, plots and exports itself."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,12 @@ LEAST_SHARE = 0.005  # that is shown
 
 @dataclass(frozen=True)
 class Line:
-    """One policy by one estimator.
+    """One policy by one estimator, as losses or rewards, whichever the log has.
 
     ``low`` and ``high`` contain the stated bias of clipped weights (``bias_bound``). ``difference`` is to what
-    was evaluated against: negative is better. ``probability_better`` is that of a difference below 0, ``freedom``
-    the degrees of freedom of the standard error, ``bias_above`` the part of the bias that is in ``high``.
+    was evaluated against: of losses negative is better, of rewards positive. ``probability_better`` is that of a
+    difference on the better side of 0, ``freedom`` the degrees of freedom of the standard error, ``bias_above`` the
+    part of the bias at the worse end: ``high`` of a loss, ``low`` of a reward.
     """
 
     policy: str
@@ -40,6 +41,20 @@ class Line:
     freedom: float
     bias_above: float
 
+    def as_outcome(self, outcome: str) -> "Line":
+        """Return a line of losses as one of the log's own outcome: a reward is a negated loss."""
+        if outcome == "loss":
+            return self
+        return replace(
+            self,
+            value=0.0 - self.value,
+            low=0.0 - self.high,
+            high=0.0 - self.low,
+            difference=0.0 - self.difference,
+            difference_low=0.0 - self.difference_high,
+            difference_high=0.0 - self.difference_low,
+        )
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -51,12 +66,12 @@ class Evaluation:
     diagnostics : dict of Diagnostics
         By the name of the policy: whether to believe its lines.
     logged : Estimate
-        The mean loss that was logged.
+        The mean loss or reward that was logged.
     interval, level, against
         How the intervals were made, and what the differences are to.
     propensities : "logged" or "estimated"
     outcome : "loss" or "reward"
-        What the log called it. Lines are always losses, a reward being a negated loss; text and plot show rewards.
+        What the log has, and so what all figures are: losses (lower is better) or rewards (higher is better).
     by_logger : dict of Evaluation
         For a log of several loggers, each one's rows judged alone.
     skipped : tuple of str
@@ -119,9 +134,9 @@ class Evaluation:
             (
                 line.policy,
                 line.estimator,
-                f"{self._shown(line.value):.4g}",
+                f"{line.value:.4g}",
                 self._ends(line.low, line.high),
-                "" if np.isnan(line.difference) else f"{self._shown(line.difference):+.4g}",
+                "" if np.isnan(line.difference) else f"{line.difference:+.4g}",
                 "" if np.isnan(line.difference) else self._ends(line.difference_low, line.difference_high),
                 "" if np.isnan(line.probability_better) else f"{line.probability_better:.3f}",
                 "" if line.bias_bound == 0.0 else f"{line.bias_bound:.2g}",
@@ -130,7 +145,7 @@ class Evaluation:
         ]
         low, high = self.logged.interval(self.level)
         parts: list[str | Grid] = [
-            f"logged {self.outcome} {self._shown(self.logged.value):.4g} {self._ends(low, high)} over "
+            f"logged {self.outcome} {self.logged.value:.4g} {self._ends(low, high)} over "
             f"{self.logged.n:,} rows, {self.logged.units:,} independent; {self.interval} intervals{self._estimated()}",
             Grid(head, rows),
         ]
@@ -158,48 +173,40 @@ class Evaluation:
         heard = [f"{name} {100.0 * share:.0f}%" for name, share in self.shares.items() if share >= LEAST_SHARE]
         return f"; share of policies' own probabilities in it: {', '.join(heard)}" if heard else ""
 
-    def _shown(self, loss: float) -> float:
-        """Return a loss, or a difference of losses, as what the log called it."""
-        return 0.0 - loss if self.outcome == "reward" else loss
-
-    def _as_shown(self, line: dict[str, Any]) -> dict[str, Any]:
-        """Return a line in what the log called it."""
-        if self.outcome == "loss":
-            return line
-        turned = {name: 0.0 - line[name] for name in ("value", "difference")}
-        for low, high in (("low", "high"), ("difference_low", "difference_high")):
-            turned |= {low: 0.0 - line[high], high: 0.0 - line[low]}
-        return line | turned
+    def _worse_end(self, line: Line) -> float:
+        """Return the end of an interval that bounds how bad a policy is."""
+        return line.high if self.outcome == "loss" else line.low
 
     def _without_interval(self) -> list[str]:
         """Return the estimators for which the chosen interval is not made."""
         known = ONLY_FOR.get(self.interval)
-        return list(dict.fromkeys(line.estimator for line in self.lines if known and line.high == np.inf))
+        return list(dict.fromkeys(line.estimator for line in self.lines if known and np.isinf(self._worse_end(line))))
 
     def _ends(self, low: float, high: float) -> str:
         if self.interval in ONLY_FOR and not np.isfinite([low, high]).any():
             return ""
-        low, high = sorted((self._shown(low), self._shown(high)))
         return f"[{low:.4g}, {high:.4g}]"
 
     def _estimated(self) -> str:
         return "; propensities estimated, not logged" if self.propensities == "estimated" else ""
 
     def bound(self, policy: str, estimator: str, level: float = 0.95) -> float:
-        """Return the loss that a policy stays below with this probability: "at least this good"."""
+        """Return the loss that a policy stays below, or the reward that it exceeds, with this probability."""
         line = self[policy, estimator]
         if self.interval != "t":
-            # The upper end of a two-sided interval is a one-sided bound with half of the error.
+            # One end of a two-sided interval is a one-sided bound with half of the error.
             if abs(check_level(level) - (1.0 + self.level) / 2.0) > 1e-9:
                 raise InputError(
-                    f"one-sided bounds by {self.interval!r} are the upper ends of intervals: evaluate with "
+                    f"one-sided bounds by {self.interval!r} are ends of intervals: evaluate with "
                     f"level={2.0 * level - 1.0:g} for a bound at {level:g}."
                 )
-            return line.high
+            return self._worse_end(line)
+        worse = 1.0 if self.outcome == "loss" else -1.0
         freedom = max(line.freedom, 1.0)
         if not np.isfinite(line.stderr) or line.freedom < 1.0 - 1e-9:
-            return np.inf
-        return float(line.value + special.stdtrit(freedom, check_level(level)) * line.stderr + line.bias_above)
+            return worse * np.inf
+        reach = special.stdtrit(freedom, check_level(level)) * line.stderr
+        return float(line.value + worse * reach + worse * line.bias_above)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one plain dict for each line."""
@@ -214,7 +221,7 @@ class Evaluation:
         return pandas.DataFrame(self.to_dicts())
 
     def to_json(self) -> str:
-        """Return all of it as JSON, in what the log called it: rewards are rewards. Unbounded or unknown is null."""
+        """Return all of it as JSON. Unbounded or unknown is null."""
         content = {
             "level": self.level,
             "interval": self.interval,
@@ -226,15 +233,15 @@ class Evaluation:
             "sampled": self.sampled,
             "trained_on_log": list(self.trained_on_log),
             "propensities": self.propensities,
-            "logged": asdict(self.logged) | {"value": self._shown(self.logged.value)},
-            "lines": [self._as_shown(line) for line in self.to_dicts()],
+            "logged": asdict(self.logged),
+            "lines": self.to_dicts(),
             "diagnostics": {name: found.to_dict() for name, found in self.diagnostics.items()},
             "by_logger": {str(name): json.loads(found.to_json()) for name, found in self.by_logger.items()},
         }
         return json.dumps(_finite(content), ensure_ascii=False, indent=2)
 
     def plot(self) -> Any:
-        """Draw every estimate with its interval beside the logged loss; return a matplotlib figure."""
+        """Draw every estimate with its interval beside what was logged; return a matplotlib figure."""
         from matplotlib.figure import Figure
 
         names = list(self.diagnostics)
@@ -242,16 +249,15 @@ class Evaluation:
         axes = figure.subplots()
         for position, line in enumerate(self.lines):
             colour = f"C{names.index(line.policy) % 10}"
-            value, (low, high) = self._shown(line.value), sorted((self._shown(line.low), self._shown(line.high)))
-            reach = [[max(value - low, 0.0)], [max(high - value, 0.0)]]
+            reach = [[max(line.value - line.low, 0.0)], [max(line.high - line.value, 0.0)]]
             bounded = np.isfinite(reach).all() and np.isfinite(line.value)
-            axes.errorbar(value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
+            axes.errorbar(line.value, position, xerr=reach if bounded else None, fmt="o", color=colour, capsize=3)
             if not bounded:
                 axes.axhline(position, color=colour, alpha=0.3, linewidth=6)
-        low, high = sorted(map(self._shown, self.logged.interval(self.level)))
+        low, high = self.logged.interval(self.level)
         if np.isfinite([low, high]).all():
             axes.axvspan(low, high, color="0.85", zorder=0)
-        axes.axvline(self._shown(self.logged.value), color="0.4", linewidth=1, label="logged")
+        axes.axvline(self.logged.value, color="0.4", linewidth=1, label="logged")
         axes.set_yticks(
             range(len(self.lines)), [f"{line.policy} ({line.verdict}): {line.estimator}" for line in self.lines]
         )

@@ -109,7 +109,8 @@ def certificate_of(
     found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
     losses = np.concatenate([training.log.loss, fresh.loss])
     more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
-    return replace(found, objections=found.objections + sum(more, ()))
+    logged = found.logged if fresh.outcome == "loss" else 0.0 - found.logged
+    return replace(found, logged=logged, objections=found.objections + sum(more, ()))
 
 
 def _as_they_came(units: IntArray) -> IntArray:

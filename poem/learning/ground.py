@@ -56,7 +56,7 @@ def grown_ground(
     losses: ContextLosses | None = None
     if leaves:
         every = np.zeros(log.n_contexts, dtype=np.int64)
-        plain = losses_on(Layout(log, structure, intercept), (model,), every, calibration.bounds, threads)
+        plain = losses_on(Layout(log, structure, intercept), (model,), every, calibration.loss_range, threads)
         losses = plain.on(layout)
     start = _pair_start(model) if structure.described else _start(model, forest, structure.n_scores, intercept)
     start = start / (spread_of(layout, start, log, structure) or 1.0)

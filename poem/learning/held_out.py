@@ -47,7 +47,7 @@ class HeldOut:
         control: Control | None = None
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
-            losses = losses_on(self.layout, (training.model,), fold, calibration.bounds, training.threads)
+            losses = losses_on(self.layout, (training.model,), fold, calibration.loss_range, training.threads)
             if can_control(log, training.structure, units):
                 control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
         self._plain = Seat(self.layout, UnseenRows(self.layout, self.loss, losses), control)
@@ -144,7 +144,7 @@ class Jury:
             typical=span * typical,
             room=span * worst,
         )
-        return found.rescaled(*self.calibration.bounds), gain
+        return found.rescaled(*self.calibration.loss_range), gain
 
     def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
         """Return the certificate that a candidate may expect, from the paired terms of the units of all folds."""
@@ -154,7 +154,7 @@ class Jury:
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""
         found = IPS(None).judge(Rows(np.zeros(len(self._loss)), self._loss), self.units)
-        return found.rescaled(*self.calibration.bounds)
+        return found.rescaled(*self.calibration.loss_range)
 
 
 def _errors(judge: Estimator, rows: Rows, found: Estimate) -> tuple[float, float]:

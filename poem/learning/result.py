@@ -44,13 +44,13 @@ class Fit:
     folds : int
         In how many parts; with several, every row was judged by a policy that had not seen it.
     logged : Estimate or None
-        The loss that was logged on the held-out rows, to compare with.
+        The loss, or reward, that was logged on the held-out rows, to compare with.
     confidence : float or None
         That of the certificate; None where none was asked for.
     imitation : Candidate or None
-        The imitation of the logging policy, with its own estimated loss.
+        The imitation of the logging policy, with its own estimate.
     outcome : "loss" or "reward"
-        What the log called it, for :meth:`explain`; all figures are losses.
+        What the log has, and so what estimates are: losses (lower is better) or rewards (higher is better).
     propensities : "logged" or "estimated"
     doubtful_logger : bool
         Whether ``logging_policy`` has other probabilities than the log.
@@ -116,9 +116,10 @@ class Fit:
         if self.confidence is not None:
             lines.append(self._verdict())
         elif self.logged is not None and self.chosen.validation is not None:
-            better = self.chosen.validation.interval()[1] < self.logged.value
+            low, high = self.chosen.validation.interval()
+            better = high < self.logged.value if self.outcome == "loss" else low > self.logged.value
             verdict = "is estimated to be better" if better else "is not shown to be better"
-            lines.append(f"logged loss on the held-out rows {self.logged}: the chosen policy {verdict}")
+            lines.append(f"logged {self.outcome} on the held-out rows {self.logged}: the chosen policy {verdict}")
         return Sheet(*lines)
 
     def _sampled(self) -> list[str]:
@@ -145,7 +146,7 @@ class Fit:
             low, high = found.interval
             lines.append(
                 f"Gain: {found.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
-                f"is {self._shown(found.logged):.4g} on these rows."
+                f"is {found.logged:.4g} on these rows."
             )
             if self.certified:
                 lines.append(f"Provided that: {'; '.join(found.conditions)}.")
@@ -194,10 +195,7 @@ class Fit:
         estimate = None if self.imitation is None else self.imitation.validation
         if estimate is None or self.logged is None:
             return ""
-        return (
-            f", with an estimated {self.outcome} of {self._estimate(estimate)} where "
-            f"{self._shown(self.logged.value):.4g} was logged"
-        )
+        return f", with an estimated {self.outcome} of {estimate} where {self.logged.value:.4g} was logged"
 
     def _estimated_lines(self) -> list[str]:
         chosen, count = self.chosen, len(self.table)
@@ -205,11 +203,12 @@ class Fit:
         among = f"one of {count} candidates" if count > 1 else "the only candidate"
         lines = [f"Chosen: {self._name(chosen)}, {among}{after}; not certified."]
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
-            low, high = chosen.gain.interval()
+            gain = chosen.gain.as_reward
+            low, high = gain.interval()
             lines += [
-                f"Against: a logged {self.outcome} of {self._shown(self.logged.value):.4g} on {self.n_validation:,} "
-                f"held-out rows{self._in_folds}; its own is estimated at {self._estimate(chosen.validation)}.",
-                f"Gain: {-chosen.gain.value:.4g}, approximate 95% interval [{-high:.4g}, {-low:.4g}]: that of the "
+                f"Against: a logged {self.outcome} of {self.logged.value:.4g} on {self.n_validation:,} "
+                f"held-out rows{self._in_folds}; its own is estimated at {chosen.validation}.",
+                f"Gain: {gain.value:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]: that of the "
                 "winner, so likely too high.",
             ]
         return lines
@@ -226,7 +225,7 @@ class Fit:
         record = replace(
             self.learnt.record,
             log=digest(),
-            candidates=tuple(self.rows()),
+            candidates=tuple(row | {"outcome": self.outcome} for row in self.rows()),
             certificate=None if refitted else found,
             certificate_before_refit=found if refitted else None,
             explanation=tuple(self.explain().splitlines()),
@@ -238,28 +237,16 @@ class Fit:
         return [{name: finite(value) for name, value in row.items()} for row in self.table.to_dicts()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was found as plain data, in what the log called it: rewards are rewards. Unbounded is None."""
-        found = None if self.certificate is None else self.certificate.to_dict()
-        if found is not None:
-            found["logged"] = self._shown(found["logged"])
+        """Return what was found as plain data. Unbounded is None."""
         return {
             "origin": self.origin,
             "outcome": self.outcome,
             "learner": self.chosen.learner,
             "certified": self.certified,
-            "certificate": found,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "warnings": self.warnings(),
-            "candidates": [self._as_shown(row) for row in self.rows()],
+            "candidates": self.rows(),
         }
-
-    def _as_shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return a candidate's estimates in what the log called it."""
-        if self.outcome == "loss" or row["validation"] is None:
-            return row
-        turned = {"validation": 0.0 - row["validation"]}
-        for name, other in (("validation_low", "validation_high"), ("validation_high", "validation_low")):
-            turned[name] = None if row[other] is None else 0.0 - row[other]
-        return row | turned
 
     def warnings(self) -> list[str]:
         """Return what should make you hesitate, in words."""
@@ -275,7 +262,8 @@ class Fit:
             )
         if self._estimated:
             found.append("propensities are estimated, not logged, and no interval accounts for that")
-        bounds = self._ends(*self.calibration.bounds)
+        low, high = self.calibration.bounds
+        bounds = f"[{low:.4g}, {high:.4g}]"
         if self.confidence is None:
             found += self._doubts(bounds)
         elif self.certified:
@@ -292,7 +280,7 @@ class Fit:
         found = self._problems()
         validation, gain = self.chosen.validation, self.chosen.gain
         if validation is None:
-            return [*found, "nothing was held out, so that nothing is known of its loss"]
+            return [*found, f"nothing was held out, so that nothing is known of its {self.outcome}"]
         if validation.effective_n < FEW:
             found.append(
                 f"only {validation.effective_n:.0f} effective rows of {validation.n:,} speak for it; "
@@ -311,20 +299,10 @@ class Fit:
     def _outcomes(self) -> str:
         return PLURAL[self.outcome]
 
-    def _shown(self, loss: float) -> float:
-        return loss if self.outcome == "loss" else 0.0 - loss
-
-    def _ends(self, low: float, high: float) -> str:
-        low, high = sorted((self._shown(low), self._shown(high)))
-        return f"[{low:.4g}, {high:.4g}]"
-
-    def _estimate(self, estimate: Estimate) -> str:
-        return f"{self._shown(estimate.value):.4g} {self._ends(*estimate.interval())}"
-
     def _poor_imitation(self) -> bool:
         """Return whether the imitation is estimated to be worse than the log."""
         gain = None if self.imitation is None else self.imitation.gain
-        return gain is not None and gain.interval()[0] > 0.0
+        return gain is not None and gain.as_reward.interval()[1] < 0.0
 
     @property
     def _in_folds(self) -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,10 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Gain:
-    """How much lower a policy's loss is than what was logged on the same rows: negative is better.
+    """How far a policy's loss is from what was logged on the same rows: negative is better.
+
+    In a log of rewards, a :class:`Fit` has it ``as_reward``: positive is better, and ``worse``, the sign of what is
+    worse, is −1.
 
     Weights have a mean of 1. Where theirs, ``mean_weight``, is below, rare rows that would have spoken against the
     policy were not drawn, and Student's t knows nothing of them: the missing share costs more than estimated, a
@@ -46,19 +49,25 @@ class Gain:
     weight_stderr: float = 0.0
     typical: float = 0.0
     room: float = 0.0
+    worse: float = 1.0
+
+    @property
+    def as_reward(self) -> "Gain":
+        """The same as a difference of rewards: positive is better."""
+        return self if self.worse < 0.0 else replace(self, value=0.0 - self.value, worse=-1.0)
 
     @property
     def missing(self) -> float:
         """The share of the policy's decisions that the log lacks."""
         return max(0.0, 1.0 - self.mean_weight)
 
-    def upper(self, confidence: float) -> float:
-        """Return what it is at most, with some confidence; unbounded where fewer than two effective rows speak."""
+    def at_worst(self, confidence: float) -> float:
+        """Return the worst that it is, with some confidence; unbounded where fewer than two effective rows speak."""
         return self._bound(confidence, self.missing * self.room)
 
     @property
     def likely(self) -> float:
-        """What it is at most in nineteen cases of twenty, if errors are as usual.
+        """The worst that it is in nineteen cases of twenty, if errors are as usual.
 
         Of what is missing, chance explains one standard error, and the rest costs a typical error. The worst case is
         for what must not happen: to order policies by it would prefer whichever keeps to the log.
@@ -67,14 +76,16 @@ class Gain:
 
     def _bound(self, confidence: float, missing_costs: float) -> float:
         if not np.isfinite(self.value) or self.freedom < 1.0 - 1e-9:
-            return np.inf
-        return self.value + float(special.stdtrit(self.freedom, confidence)) * self.stderr + missing_costs
+            return self.worse * np.inf
+        reach = float(special.stdtrit(self.freedom, confidence)) * self.stderr
+        return self.value + self.worse * reach + self.worse * missing_costs
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the Student-t interval, with what is missing added to its upper end."""
-        high = self.upper(0.5 + level / 2.0)
-        reach = float(special.stdtrit(self.freedom, 0.5 + level / 2.0)) * self.stderr if np.isfinite(high) else np.inf
-        return self.value - reach, high
+        """Return the Student-t interval, with what is missing added to its worse end."""
+        worst = self.at_worst(0.5 + level / 2.0)
+        reach = float(special.stdtrit(self.freedom, 0.5 + level / 2.0)) * self.stderr if np.isfinite(worst) else np.inf
+        best = self.value - self.worse * reach
+        return (best, worst) if self.worse > 0.0 else (worst, best)
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class Candidate:
 
     ``recipe`` is how it was made, ``lam`` its λ, ``objective`` the training objective, ``mean_weight`` and
     ``clipped_share`` are those of the clipped training weights, ``validation`` is the estimate on held-out rows
-    in the log's own loss and ``gain`` its difference to what was logged there (None without held-out rows),
+    and ``gain`` its difference to what was logged there (None without held-out rows), in the log's own loss or reward,
     ``forecast`` is the certificate that it may expect (None where none is given), ``problems`` are the ways in which
     it is degenerate. With several folds, policy, training figures and trace are those of the first one, and the
     estimate is of all; if all candidates together have more than 64 MiB of weights, ``policy`` is then None
@@ -118,15 +129,30 @@ class Candidate:
         """What candidates are compared by: the held-out estimate, or else the objective."""
         return self.objective if self.validation is None else self.validation.value
 
+    def as_outcome(self, outcome: str) -> "Candidate":
+        """Return a candidate judged by losses as one judged by the log's own outcome."""
+        if outcome == "loss" or self.validation is None:
+            return self
+        gain = None if self.gain is None else self.gain.as_reward
+        return replace(self, validation=self.validation.as_outcome(outcome), gain=gain)
+
 
 class Table(Sequence[Candidate]):
     """All candidates in the order they were tried; prints as a table, ``to_dicts()`` for data frames.
 
-    ``confidence`` is that of the certificate; without one, nothing is foreseen of it.
+    ``confidence`` is that of the certificate; without one, nothing is foreseen of it. ``outcome`` is what candidates
+    are judged by, "loss" or "reward". The objective is what training minimised, on losses: lower is better in any log.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], chosen: Candidate, confidence: float | None = None) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        chosen: Candidate,
+        confidence: float | None = None,
+        outcome: str = "loss",
+    ) -> None:
         self._candidates, self._chosen, self._confidence = tuple(candidates), chosen, confidence
+        self._outcome = outcome
 
     def __len__(self) -> int:
         return len(self._candidates)
@@ -151,7 +177,9 @@ class Table(Sequence[Candidate]):
         """Return the candidates as a table of text."""
         rows = ("held-out rows",) if self._in_rungs else ()
         bound = () if self._confidence is None else ("likely gain", "units to certify")
-        head = ("", "learner", "λ", "c", "objective", "mean weight", "clipped", "held-out loss", *rows, *bound)
+        objective = "objective" if self._outcome == "loss" else "objective (minimised)"
+        judged = f"held-out {self._outcome}"
+        head = ("", "learner", "λ", "c", objective, "mean weight", "clipped", judged, *rows, *bound)
         return Grid((*head, "seconds", "problems"), [self._cells(candidate) for candidate in self], left=2)
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:
@@ -170,7 +198,7 @@ class Table(Sequence[Candidate]):
             "validation_high": high,
             "validation_rows": None if validation is None else validation.n,
             "validation_weight": None if validation is None else validation.mean_weight,
-            "gain": None if gain is None else -gain.value,
+            "gain": None if gain is None else gain.as_reward.value,
             "gain_likely": likely,
             "units_to_certify": needed,
             "seconds": candidate.seconds,
@@ -204,7 +232,7 @@ class Table(Sequence[Candidate]):
         gain, forecast = candidate.gain, candidate.forecast
         if self._confidence is None or gain is None or forecast is None:
             return None, None
-        return -gain.likely, forecast.units_needed(1.0 - self._confidence)
+        return gain.as_reward.likely, forecast.units_needed(1.0 - self._confidence)
 
 
 def _judged_on(candidate: Candidate) -> int:

@@ -152,7 +152,7 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         log_propensity: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """Return minus the self-normalised estimate of the loss on a log (higher is better).
+        """Return the self-normalised estimate of the reward on a log, or minus that of the loss: higher is better.
 
         ``sample_weight`` is here because pipelines insist on passing it; it must be None.
         """
@@ -169,7 +169,8 @@ class CRMLearner(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             labels=policy.labels,
             structure=policy.structure,
         )
-        return -estimate(policy, log, SNIPS(clip=None)).value
+        found = estimate(policy, log, SNIPS(clip=None)).value
+        return found if log.outcome == "reward" else -found
 
     def _policy(self) -> Policy | FlooredPolicy:
         check_is_fitted(self, "policy_")

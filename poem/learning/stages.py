@@ -275,23 +275,25 @@ class Stages:
             return again.result(line)
         chosen, certificate, policy, origin = end.certified() if self.certifies else end.learnt()
         confidence = self.choice.confidence if self.certifies else None
-        logger = self.wish.logging_policy
+        logger, outcome = self.wish.logging_policy, self.log.outcome
+        logged = None if contest.jury is None else contest.jury.logged().as_outcome(outcome)
+        shown = {id(one): one.as_outcome(outcome) for one in latest(self.recipes, rounds)}
         result = Fit(
             policy=policy,
-            chosen=chosen,
-            table=Table(latest(self.recipes, rounds), chosen, confidence),
+            chosen=shown[id(chosen)],
+            table=Table(list(shown.values()), shown[id(chosen)], confidence, outcome),
             calibration=self.calibration,
             n_train=len(shards.log) if shards is not None and self.own else len(contest.splits[0].train),
             n_validation=sum(len(split.held) for split in contest.splits if split.held is not None),
-            logged=None if contest.jury is None else contest.jury.logged(),
+            logged=logged,
             n_rows=len(self.log) if shards is None else shards.n_rows,
             n_sample=None if shards is None or self.own else len(self.log),
             folds=len(contest.splits),
             confidence=confidence,
             certificate=certificate,
             origin=origin,
-            imitation=end.candidates[-1] if self.certifies else None,
-            outcome=self.log.outcome,
+            imitation=shown[id(end.candidates[-1])] if self.certifies else None,
+            outcome=outcome,
             propensities=self.propensities,
             doubtful_logger=logger is not None and made_log(logger, self.log) is False,
         )

@@ -114,18 +114,18 @@ class Training:
         """The strengths of the loss models."""
         if self._strengths is not None:
             return self._strengths
-        return chosen_strengths(self.log, self.calibration.bounds, self.seed, self.threads, ranking=True)
+        return chosen_strengths(self.log, self.calibration.loss_range, self.seed, self.threads, ranking=True)
 
     @cached_property
     def model(self) -> LossModel:
         """The loss model of all rows that estimators rest on."""
-        return fit_for_estimates(self.log, self.strengths, self.calibration.bounds, self.threads)
+        return fit_for_estimates(self.log, self.strengths, self.calibration.loss_range, self.threads)
 
     @cached_property
     def losses(self) -> ContextLosses:
         """What models say of the contexts that they have not seen."""
         models, fold = self.crossed
-        return losses_on(self.layout, models, fold, self.calibration.bounds, self.threads)
+        return losses_on(self.layout, models, fold, self.calibration.loss_range, self.threads)
 
     @cached_property
     def crossed(self) -> tuple[list[LossModel], IntArray]:
@@ -136,7 +136,7 @@ class Training:
             return [self.model], np.zeros_like(fold)
         parts = [self.log.take(fold[self.log.context] != part) for part in range(FOLDS)]
         at_once, each = (self.threads, Threads()) if self.log.nbytes < LARGE else (Threads(), self.threads)
-        how = self.strengths, self.calibration.bounds, each
+        how = self.strengths, self.calibration.loss_range, each
         return at_once.map(lambda part: fit_on_part(part, *how), parts), fold
 
     @cached_property
@@ -145,7 +145,7 @@ class Training:
         models, fold = self.crossed
         if any(model.forest for model in models):
             parts = [self.log.take(fold[self.log.context] != part) for part in range(len(models))]
-            how = self.strengths, self.calibration.bounds, self.threads
+            how = self.strengths, self.calibration.loss_range, self.threads
             models = [fit_without_trees(with_seen_contexts(part), *how) for part in parts]
         return tuple(models)
 
@@ -182,13 +182,13 @@ class Training:
     @cached_property
     def direct(self) -> FloatArray:
         """The preferences of the best loss model, scaled so that the scores have a standard deviation of 1."""
-        logistic, shards, bounds = self.strengths.logistic, self.shards, self.calibration.bounds
+        logistic, shards, bounds = self.strengths.logistic, self.shards, self.calibration.loss_range
         if shards is not None:
             weights = preference_on_shards(self.log, self.strengths, bounds, shards.log, shards.backend, self._keeper)
         elif logistic is None:
             weights = self._plain_model.preference
         else:
-            weights = logistic_preference(self.log, logistic, self.calibration.bounds, self.threads)
+            weights = logistic_preference(self.log, logistic, self.calibration.loss_range, self.threads)
         weights = weights if self.intercept else weights[:-1]
         return weights / (spread_of(self.layout, weights, self.log, self.structure) or 1.0)
 
@@ -197,7 +197,7 @@ class Training:
         """The best loss model without trees."""
         if self.model.forest is None:
             return self.model
-        return fit_without_trees(self.log, self.strengths, self.calibration.bounds, self.threads)
+        return fit_without_trees(self.log, self.strengths, self.calibration.loss_range, self.threads)
 
     # ---- what policies with trees are learnt on ---------------------------------------------
 
@@ -224,7 +224,7 @@ class Training:
         return grown_ground(*kind, leaves=leaves)
 
     def _boosted(self, log: BanditLog) -> LossModel:
-        bounds, how = self.calibration.bounds, self.strengths.boosting
+        bounds, how = self.calibration.loss_range, self.strengths.boosting
         if how is not None:
             return boosted(log, how, bounds, self.threads)
         if not suits_trees(log):
@@ -294,7 +294,7 @@ class Training:
         shards = self.shards if self.shards is not None and follows_shards(recipe) else None
         if learner.estimator is not None and shards is not None:
             models = self.shard_models if risk.estimator.needs_model else ()
-            objective = shards.objective(risk.estimator, self.calibration.bounds, self.intercept, models)
+            objective = shards.objective(risk.estimator, self.calibration.loss_range, self.intercept, models)
             trace, weights = followed(recipe, risk, objective, shards, start, rng, on_step, keeper)
         else:
             if learner.estimator is None:

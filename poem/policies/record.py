@@ -80,7 +80,7 @@ class Record:
     trace : TraceRecord, optional
         How the optimizer went.
     candidates : tuple of dict
-        The table of the candidates that were tried.
+        The table of the candidates that were tried; ``outcome`` says whether estimates are losses or rewards.
     certificate, certificate_before_refit : dict, optional
         What fresh rows certify of the policy, or of the one before it was learnt again from all rows.
     explanation : tuple of str

@@ -157,7 +157,8 @@ def describe(
     headline = "SNIPS" if model is None else "DR"
     versus = None
     if other is not None:
-        versus = gain_of(evaluate(policies, log, [headline], model=model, against="other", **options)["new", headline])
+        against = evaluate(policies, log, [headline], model=model, against="other", **options)
+        versus = gain_of(against["new", headline], outcome)
     ratio = np.exp(np.minimum(judged.log_prob - log.log_propensity, LARGEST_LOG_RATIO))
     line = evaluation["new", headline]
     decimals = _decimals(evaluation, line)
@@ -172,11 +173,11 @@ def describe(
         decimals=decimals,
         headline=headline,
         verdict=reach_verdict(case),
-        logged=_logged(evaluation, outcome),
-        value=value_of(line, outcome),
+        logged=_logged(evaluation),
+        value=value_of(line),
         gain=case.gain,
         versus_other=versus,
-        surely=outcome.sign * evaluation.bound("new", headline, level),
+        surely=evaluation.bound("new", headline, level),
         estimates=tuple(_estimated(one, outcome) for one in evaluation.lines),
         trivial=_trivial(log, outcome, options),
         by_logger=_by_logger(evaluation, headline, outcome),
@@ -265,13 +266,13 @@ def _decimals(evaluation: Evaluation, line: Line) -> Decimals:
     return Decimals.of(max(sizes), (line.difference_high - line.difference_low) / 2.0)
 
 
-def _logged(evaluation: Evaluation, outcome: Outcome) -> Range:
-    low, high = evaluation.logged.interval(evaluation.level)
-    return Range(evaluation.logged.value, low, high).times(outcome.sign)
+def _logged(evaluation: Evaluation) -> Range:
+    return Range(evaluation.logged.value, *evaluation.logged.interval(evaluation.level))
 
 
 def _estimated(line: Line, outcome: Outcome) -> Estimated:
-    return Estimated(line.policy, line.estimator, value_of(line, outcome), gain_of(line), line.probability_better)
+    gain = gain_of(line, outcome)
+    return Estimated(line.policy, line.estimator, value_of(line), gain, line.probability_better)
 
 
 def _trivial(log: BanditLog, outcome: Outcome, options: dict[str, Any]) -> tuple[Estimated, ...]:

@@ -21,7 +21,7 @@ def view(content: Content) -> dict[str, Any]:
         "left": len(ordered) - MOST_CANDIDATES,
         "certifies": certifies,
         "head": ("candidate", "λ", held_out, "95% interval", "gain", *prospects, "mean weight"),
-        "candidates": [_candidate(one, content.outcome.sign) for one in ordered[:MOST_CANDIDATES]],
+        "candidates": [_candidate(one, content.outcome.name) for one in ordered[:MOST_CANDIDATES]],
         "looks": any(one.up or one.down for one in content.changes.pulls),
     }
 
@@ -30,14 +30,15 @@ def _rank(one: dict[str, Any]) -> tuple[bool, float]:
     return not one.get("chosen"), -number(one, "gain_likely", number(one, "gain", -math.inf))
 
 
-def _candidate(one: dict[str, Any], sign: float) -> dict[str, Any]:
+def _candidate(one: dict[str, Any], outcome: str) -> dict[str, Any]:
+    own = one.get("outcome", "loss")  # records of earlier versions are of losses
     found = Range(*(number(one, name) for name in ("validation", "validation_low", "validation_high")))
     return {
         "chosen": bool(one.get("chosen")),
         "learner": str(one.get("learner", "")),
         "problems": one.get("problems"),
         "lam": number(one, "lam"),
-        "value": found.times(sign),
+        "value": found.times(1.0 if own == outcome else -1.0),
         "gain": number(one, "gain"),
         "likely": number(one, "gain_likely"),
         "needed": number(one, "units_to_certify"),

@@ -75,14 +75,14 @@ class Verdict:
     next_steps: tuple[str, ...]
 
 
-def gain_of(line: Line) -> Range:
+def gain_of(line: Line, outcome: Outcome) -> Range:
     """Return how much better a policy is than what it is compared with: above 0 is better, for losses and rewards."""
-    return Range(-line.difference, -line.difference_high, -line.difference_low)
+    return Range(line.difference, line.difference_low, line.difference_high).times(-outcome.sign)
 
 
-def value_of(line: Line, outcome: Outcome) -> Range:
+def value_of(line: Line) -> Range:
     """Return the estimated mean outcome."""
-    return Range(line.value, line.low, line.high).times(outcome.sign)
+    return Range(line.value, line.low, line.high)
 
 
 def kind_of(gain: Range, trusted: bool) -> Kind:
@@ -115,7 +115,7 @@ class Case:
     @property
     def gain(self) -> Range:
         """How much better than the log."""
-        return gain_of(self.line)
+        return gain_of(self.line, self.outcome)
 
     @property
     def percent(self) -> str:
@@ -151,7 +151,7 @@ def _summary(kind: Kind, case: Case) -> tuple[str, ...]:
 
 def _means(case: Case) -> str:
     show, name = case.decimals.show, case.outcome.name
-    new, old = value_of(case.line, case.outcome).value, case.outcome.sign * case.evaluation.logged.value
+    new, old = case.line.value, case.evaluation.logged.value
     means = f"Its average {name} is estimated at {show(new)}, against {show(old)} in the log"
     return f"{means}: {_compared(case.gain, case)}{_relative(case.gain, old)}."
 
@@ -188,7 +188,7 @@ def _rests_on(case: Case) -> str:
 
 
 def _agreement(case: Case) -> str:
-    gains = [gain_of(line) for line in case.evaluation.lines if line.policy == "new"]
+    gains = [gain_of(line, case.outcome) for line in case.evaluation.lines if line.policy == "new"]
     up, surely = sum(gain.value > 0.0 for gain in gains), sum(gain.low > 0.0 for gain in gains)
     down = sum(gain.high < 0.0 for gain in gains)
     told = f"Of {len(gains)} estimators, {up} put it above the log and {surely} of them with {case.percent} confidence"
@@ -222,7 +222,7 @@ def _warnings(case: Case) -> tuple[str, ...]:
         found.append("The propensities are estimated, not logged, and no interval here accounts for that.")
     if case.other_seen:
         found.append("The other policy was trained on this very log, which flatters it.")
-    if not case.bounds[0] <= case.line.value <= case.bounds[1]:
+    if not case.bounds[0] <= case.outcome.sign * case.line.value <= case.bounds[1]:
         found.append(f"The estimate is beyond every {case.outcome.name} that was logged: do not take it literally.")
     return (*found, *(_sentence(reason) for reason in case.evaluation.diagnostics["new"].reasons))
 
