@@ -2,7 +2,7 @@
 
 from poem.data.columns import LARGEST_LOSS, LEAST_SPREAD
 from poem.data.folds import folds_by_context, folds_of, sample_of, with_seen_contexts
-from poem.data.grown import beside, grown_log, grown_offers, grown_structure, logged_pairs, pair_scores, pair_width
+from poem.data.grown import beside, grown_log, grown_offers, logged_pairs, pair_scores, pair_width
 from poem.data.layout import SHARD_SCORES, Layout, Piece, Shard, offered_design
 from poem.data.log import BanditLog
 from poem.data.offers import Catalogue, Offers, has_kinds, mean_square
@@ -22,7 +22,6 @@ __all__ = [
     "folds_of",
     "grown_log",
     "grown_offers",
-    "grown_structure",
     "has_kinds",
     "logged_pairs",
     "mean_square",

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import Forest, Matrix, Threads, is_sparse
 from poem.data.log import BanditLog
-from poem.structures import Available, Candidates, Structure
+from poem.structures import Available
 
 WIDEST = 1024  # columns that classes or actions may add to dense contexts
 PAIRS = 1 << 13  # that a thread takes at a time
@@ -71,12 +71,6 @@ def _dense(rows: Matrix, columns: IntArray) -> FloatArray:
     return np.asarray(rows[:, columns].toarray() if is_sparse(rows) else rows[:, columns])
 
 
-def grown_structure(structure: Structure) -> Structure:
-    """Return the structure of candidates with one more feature."""
-    assert isinstance(structure, Candidates)
-    return Candidates(structure.n_actions, structure.n_features + 1, structure.n_ids)
-
-
 def grown_offers(X: Matrix, available: Available, forest: Forest, threads: Threads | None = None) -> Available:
     """Return candidates with what trees say of each as their first feature."""
     assert available.features is not None
@@ -97,4 +91,4 @@ def grown_log(log: BanditLog, forest: Forest, threads: Threads | None = None) ->
         return log.with_contexts(forest.extended(log.X, threads))
     assert log.available is not None
     offers = grown_offers(log.X, log.available, forest, threads)
-    return log.replaced(available=offers, structure=grown_structure(log.structure), action_names=None)
+    return log.replaced(available=offers, structure=log.structure.grown(), action_names=None)

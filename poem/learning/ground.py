@@ -85,3 +85,8 @@ def spread_of(layout: Layout, weights: FloatArray, log: BanditLog, structure: St
     scores = some.scores(some.widen(weights), weights.shape[1])
     known = structure.logged_columns(log.y)
     return float(np.std(scores if some.borders is not None else scores[:, known]))
+
+
+def can_grow(log: BanditLog, intercept: bool) -> bool:
+    """Tell whether a policy can have trees: those over actions are a feature of candidates, in all contexts alike."""
+    return intercept or not log.structure.described

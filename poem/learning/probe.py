@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from poem.compute import Forest, Matrix
-from poem.data import BanditLog, grown_offers, grown_structure
+from poem.data import BanditLog, grown_offers
 from poem.policies import Policy
 from poem.structures import Available, Structure
 
@@ -31,7 +31,7 @@ class Probe:
         with self._extending:
             if policy.forest not in self._extended:
                 self._extended[policy.forest] = self._grown(policy.forest, policy.structure)
-        structure = grown_structure(policy.structure) if policy.structure.described else policy.structure
+        structure = policy.structure.grown() if policy.structure.described else policy.structure
         plain = replace(policy, structure=structure, forest=None, feature_names=None, features=None)
         return plain, *self._extended[policy.forest]
 

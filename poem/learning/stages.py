@@ -28,6 +28,7 @@ from poem.learning.arguments import (
 from poem.learning.checkpoint import Allowed, Checkpoint, fingerprint
 from poem.learning.contest import Contest
 from poem.learning.ending import AnyPolicy, End
+from poem.learning.ground import can_grow
 from poem.learning.held_out import Jury
 from poem.learning.options import Selection
 from poem.learning.plan import Plan, plan_of
@@ -41,7 +42,7 @@ from poem.learning.selection import (
     ordered_for_certificate,
 )
 from poem.learning.shards import Shards, Source
-from poem.learning.training import Training, can_grow
+from poem.learning.training import Training
 from poem.optimizers import Optimizer
 from poem.policies import FlooredPolicy, Policy, Record, made_log, was_trained_on, without_floor
 from poem.progress import Progress

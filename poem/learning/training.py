@@ -13,7 +13,7 @@ from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square
 from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
-from poem.learning.ground import Ground, grown_ground, spread_of
+from poem.learning.ground import Ground, can_grow, grown_ground, spread_of
 from poem.learning.portfolio import GROWN, Recipe
 from poem.learning.probe import Probe
 from poem.learning.shards import Shards, followed, follows_shards
@@ -220,8 +220,7 @@ class Training:
     def _grown(self, log: BanditLog, model: LossModel, leaves: bool) -> Ground:
         if not can_grow(log, self.intercept):
             raise InputError("trees over actions need a constant feature. Leave fit_intercept=False out.")
-        kind = (log, self.structure, self.intercept, model, self.calibration, self.threads)
-        return grown_ground(*kind, leaves=leaves)
+        return grown_ground(log, self.structure, self.intercept, model, self.calibration, self.threads, leaves=leaves)
 
     def _boosted(self, log: BanditLog) -> LossModel:
         bounds, how = self.calibration.loss_range, self.strengths.boosting
@@ -349,8 +348,3 @@ class Training:
             return self.calibration.clips.set_in(estimator)
         layout = ground.layout
         return estimator.tuned(Rows(np.zeros(len(layout)), ground.loss, layout.log_propensity))
-
-
-def can_grow(log: BanditLog, intercept: bool) -> bool:
-    """Tell whether a policy can have trees: those over actions are a feature of candidates, in all contexts alike."""
-    return intercept or not log.structure.described

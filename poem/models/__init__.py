@@ -11,8 +11,9 @@ from poem.models.cross_fitted import (
     enumerated,
     fit_regressors,
 )
-from poem.models.fitted import CautiousLosses, ContextLosses, LossModel, losses_on
+from poem.models.fitted import CautiousLosses, ContextLosses, LossModel
 from poem.models.logistic import logistic_preference
+from poem.models.offered import losses_on
 from poem.models.on_shards import preference_on_shards
 from poem.models.race import suits_trees
 

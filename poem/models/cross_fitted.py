@@ -11,8 +11,9 @@ from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.compute import Threads
 from poem.data import BanditLog, Layout, beside, folds_of
 from poem.models.chosen import Strengths, chosen_strengths, fit_for_estimates
-from poem.models.fitted import ContextLosses, ListedLosses, LossModel, losses_on
+from poem.models.fitted import ContextLosses, ListedLosses, LossModel
 from poem.models.linear import linear_strength
+from poem.models.offered import losses_on
 from poem.structures import Available
 
 CANDIDATES = 1 << 15  # that are predicted at once

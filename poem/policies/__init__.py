@@ -14,8 +14,9 @@ from poem.policies.foreign import (
 )
 from poem.policies.loading import load_policy
 from poem.policies.logistic import logging_policy, supervised
+from poem.policies.making import constant_policy, policy_for, uniform_policy
 from poem.policies.other_features import on_log, same_reading
-from poem.policies.policy import Policy, constant_policy, policy_for, uniform_policy
+from poem.policies.policy import Policy
 from poem.policies.provenance import made_log, was_trained_on, without_floor
 from poem.policies.reading import (
     action_recipe_of,

@@ -23,14 +23,12 @@ from poem.data import (
 from poem.data.features import Features
 from poem.errors import InputError, MismatchError
 from poem.files import write_whole
-from poem.packed import PackedLog
 from poem.policies.checksum import CHECKED_VERSION, EMPTY, KEY, with_checksum
 from poem.policies.floor import FlooredPolicy
 from poem.policies.record import Record
 from poem.policies.scored import Scored
 from poem.readers import Likeness
 from poem.structures import (
-    CERTAIN,
     Available,
     Fixed,
     Labels,
@@ -349,32 +347,3 @@ class Policy:
             about["action_features"] = None if self.action_features is None else self.action_features.to_data()
         content = save(tensors, metadata={"poem": harmless_json(json.dumps(about, ensure_ascii=False))})
         return write_whole(Path(path), with_checksum(content))
-
-
-def policy_for(
-    log: BanditLog, weights: FloatArray, intercept: bool, record: Record, forest: Forest | None = None
-) -> Policy:
-    """Return a policy over the outputs and features of a log."""
-    labels = log.structure.known_labels(log.labels)
-    named = (log.feature_names, record, log.features, log.action_names, log.action_features)
-    return Policy(log.structure, weights, intercept, labels, *named, forest)
-
-
-def uniform_policy(log: BanditLog | PackedLog) -> Policy:
-    """Return the policy that gives every output of a log's kind the same probability."""
-    log = log.kind if isinstance(log, PackedLog) else log
-    weights = np.zeros((log.n_features + 1, log.structure.n_scores))
-    return policy_for(log, weights, True, Record(made_by="uniform_policy"))
-
-
-def constant_policy(log: BanditLog | PackedLog, y: Any) -> Policy:
-    """Return the policy that chooses the one output ``y`` wherever it is available."""
-    log = log.kind if isinstance(log, PackedLog) else log
-    structure = log.structure
-    if not isinstance(structure, Fixed):
-        raise InputError(f"no output is always there to be chosen: this log holds {structure.describe()}.")
-    codes, _ = structure.encode(np.asarray([y]), log.labels)
-    structure.check(codes)
-    weights = np.zeros((log.n_features + 1, structure.n_scores))
-    weights[-1] = CERTAIN * structure.constant_scores(codes[0])
-    return policy_for(log, weights, True, Record(made_by="constant_policy"))

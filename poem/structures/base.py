@@ -119,6 +119,10 @@ class Structure(ABC):
         """Return those labels of a log that a policy over these outputs depends on."""
         return labels
 
+    def grown(self) -> "Structure":
+        """Return the same with one more feature of actions; for structures that are ``described``."""
+        raise TypeError(f"{self.name} have no features")
+
     def check_described(self, labels: Labels, names: tuple[str, ...] | None, width: int | None) -> None:
         """Raise ValueError unless the features of outputs, and those with one of their own, are as many as here.
 

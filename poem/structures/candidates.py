@@ -57,6 +57,9 @@ class Candidates(Classes):
     def known_labels(self, labels: Labels) -> Labels:
         return labels[: self.n_ids]
 
+    def grown(self) -> "Candidates":
+        return Candidates(self.n_actions, self.n_features + 1, self.n_ids)
+
     def check_described(self, labels: Labels, names: tuple[str, ...] | None, width: int | None) -> None:
         if self.n_ids != len(labels):
             raise ValueError(f"{len(labels)} labels for {self.n_ids} ids")
