@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from test_laws_certificate import clustered, heavy, rare, some_terms
@@ -117,6 +117,7 @@ def test_no_units_reach_no_goal():
 
 
 @given(seed=st.integers(0, 2**32 - 1), outputs=st.integers(1, 12), scale=st.sampled_from([0.1, 1.0, 1e6, 1e20]))
+@example(seed=343, outputs=3, scale=1e20)  # sums of such tilts lose what is left of the cap
 @settings(max_examples=60, deadline=None)
 def test_no_other_control_within_the_cap_leaves_less_variance(seed, outputs, scale):
     rng = np.random.default_rng(seed)

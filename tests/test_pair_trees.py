@@ -9,17 +9,18 @@ import scipy.sparse as sp
 from packing import packed
 
 import poem
-from poem.compute import Threads
-from poem.data import Layout
+from poem.cli import main
+from poem.compute import Forest, Threads
+from poem.data import Layout, grown_log
 from poem.errors import InputError, PolicyFileError
 from poem.evaluation import calibrate
 from poem.learning.training import Training
 from poem.models import Boosting, boosted, chosen_strengths, losses_on
 from poem.models.boosting import slopes_of
 from poem.models.race import can_boost
-from poem.models.trees import forest_of
 from poem.report.changes import find_changes
-from poem.report.effects import action_effects, context_influence
+from poem.report.effects import context_influence, tree_trends
+from poem.report.segments import find_segments
 
 BOUNDS = (0.0, 1.0)
 ITEMS = 12
@@ -179,11 +180,53 @@ def test_trees_that_do_not_fit_are_refused(tmp_path):
         poem.load_policy(tmp_path / "policy.poem")
 
 
-def test_large_logs_are_scored_a_few_contexts_at_a_time(monkeypatch):
-    policy, log = fitted().policy, pair_log(200, seed=9).take(np.random.default_rng(0).integers(0, 200, 300))
-    whole = policy.log_prob_of(log)
-    monkeypatch.setattr("poem.policies.policy.MANY_PAIRS", 100)
-    np.testing.assert_allclose(policy.log_prob_of(log), whole, rtol=1e-12)
+def test_candidates_are_scored_a_few_at_a_time(monkeypatch):
+    policy, log = fitted().policy, pair_log(200, seed=9).take(np.random.default_rng(0).integers(0, 150, 300))
+    whole = policy.log_prob_of(log), policy.marginals_of(log)
+    for pairs in (1, 7, 100):
+        monkeypatch.setattr("poem.data.grown.PAIRS", pairs)
+        np.testing.assert_array_equal(policy.log_prob_of(log), whole[0])
+        np.testing.assert_array_equal(policy.marginals_of(log), whole[1])
+
+
+def test_catalogues_stay_small():
+    """What trees say of candidates takes one number each, whatever features they share."""
+    log = pair_log(300)
+    grown = grown_log(log, fitted().policy.forest)
+    assert np.shares_memory(grown.available.features.data, log.available.features.data)
+    assert grown.nbytes - log.nbytes == 8 * len(log.available)
+
+
+@forms
+def test_a_feature_that_is_kept_apart_is_a_feature_like_others(form, sparse, identity):
+    """Scores and gradients of grown logs are those of candidates with all features as their own."""
+    log = pair_log(80, form=form, sparse=sparse, identity=identity)
+    grown = grown_log(log, boosted(pair_log(300, form=form), HOW, BOUNDS, Threads()).forest)
+    rng = np.random.default_rng(0)
+    weights, coef = rng.normal(size=(3, grown.structure.n_scores)), rng.normal(size=80)
+    found = []
+    for one in (grown, grown.replaced(available=grown.available.joined())):
+        layout, gradient = Layout(one, one.structure, True), np.zeros(weights.shape)
+        wide = layout.design.widen(weights)
+        for shard in layout.shards:
+            scores, _ = layout.forward(shard, wide, Threads(), lambda *_: None)
+            layout.backward(shard, scores, coef, gradient, Threads(2))
+        batches = layout.batches(np.arange(80), 30)
+        flat = [some.scores(layout.batch_design.widen(weights), weights.shape[1]) for some, _ in batches]
+        found.append((layout.log_prob(weights, Threads()), gradient, np.concatenate(flat)))
+    for apart, own in zip(*found, strict=True):
+        np.testing.assert_allclose(apart, own, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 100.0])
+def test_the_unit_of_losses_changes_nothing(scale):
+    log = pair_log(600)
+    units = log.replaced(loss=scale * log.loss)
+    one, other = (
+        poem.fit(some, learners="leaves", loss_bounds=(0, top), certify=False).policy
+        for some, top in ((log, 1.0), (units, scale))
+    )
+    np.testing.assert_allclose(one.marginals_of(log), other.marginals_of(log), atol=0.01)
 
 
 def test_the_number_of_threads_changes_nothing():
@@ -281,13 +324,46 @@ def test_the_report_says_which_kinds_of_action_trees_prefer(tmp_path):
     assert found.kinds[0].name in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_effects_of_trees_are_measured_as_those_of_lines():
-    log, rng = good_items(), np.random.default_rng(0)
+def stepped(n_features, feature, threshold=0.0):
+    """One tree over pairs: 1 above a threshold of one feature."""
+    nodes = [feature, 0, 0], [threshold, np.inf, np.inf], [1, 1, 2], [0.0, 0.0, 1.0]
+    return Forest(*map(np.array, nodes), np.array([0]), np.array([0]), n_features, 1)
+
+
+def test_effects_of_trees_are_told_apart_from_those_of_lines():
+    log = good_items()
     weights = np.zeros((3, 3))
-    weights[-1, 1:] = 0.7, -1.3
-    policy = poem.Policy(log.structure, weights, True, (), forest=forest_of(None, 4, 1))
-    np.testing.assert_allclose(action_effects(policy, log, [0, 1]), [0.7, -1.3], rtol=0.05)
-    crossed = rng.normal(size=(3, 3))
+    weights[-1, :] = 2.0, 0.7, -1.3
+    policy = poem.Policy(log.structure, weights, True, (), forest=stepped(4, 2))
+    # A step at 0 of a normal feature has a covariance of φ(0) with it.
+    np.testing.assert_allclose(tree_trends(policy, log, [0, 1]), [2.0 * 0.399, 0.0], atol=0.06)
+    crossed = np.random.default_rng(0).normal(size=(3, 3))
     crossed[:, 0] = 0.0
     influence = context_influence(replace(policy, weights=crossed), log, [0, 1])
     np.testing.assert_allclose(influence, np.linalg.norm(crossed[:2], axis=1) * np.sqrt(3 / 4), rtol=0.15)
+
+
+def test_the_report_shows_where_trees_count_more():
+    """The second feature of the context says how much a step in an action's feature counts: no tree looks at it."""
+    log = good_items()
+    weights = np.zeros((3, 3))
+    weights[1, 0] = 5.0
+    policy = poem.Policy(log.structure, weights, True, (), forest=stepped(4, 2))
+    found = find_segments(policy, log, np.ones(2))
+    assert {segment.name.split("\u00a0")[0] for segment in found} == {"feature 1"}
+
+
+def test_commands_take_a_policy_with_trees_through_a_round(tmp_path, capsys):
+    """Train, decide with a floor, and train again from the policy: trees are no start, but all else is used."""
+    log, place = pair_log(700), str(tmp_path / "log.parquet")
+    poem.write_log(log, place)
+    policy = str(tmp_path / "first.poem")
+    bounds = ["--loss-bounds", "0,1", "--quiet"]
+    assert main(["train", place, "-o", policy, "--learner", "trees", "--no-certificate", *bounds]) == 0
+    assert poem.load_policy(policy).forest is not None
+    assert main(["evaluate", policy, place, *bounds]) in (0, 1)
+    out = str(tmp_path / "second.poem")
+    capsys.readouterr()
+    assert main(["train", place, "-o", out, "--start", policy, "--no-certificate", "--loss-bounds", "0,1"]) == 0
+    assert "first.poem has trees, so that learning begins anew" in capsys.readouterr().err
+    assert poem.load_policy(out).action_names == poem.load_policy(policy).action_names

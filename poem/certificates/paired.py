@@ -162,13 +162,18 @@ def _fill(tilt: FloatArray, weight: FloatArray, starts: IntArray, caps: FloatArr
         first, last = starts[c], starts[c + 1]
         order = first + np.argsort(tilt[first:last])
         for j in range(len(caps)):
-            mass, moment, level[c, j] = 0.0, 0.0, tilt[order[-1]]
-            for t in order:
-                if mass * tilt[t] - moment >= caps[j]:
-                    level[c, j] = (caps[j] + moment) / mass if mass > 0.0 else tilt[t]
+            # Step by step: sums of large tilts would lose what is left of the cap.
+            mass, left, height = weight[order[0]], caps[j], tilt[order[0]]
+            for t in order[1:]:
+                rise = tilt[t] - height
+                if mass * rise >= left:
+                    raised = min(height + left / mass, tilt[t]) if mass > 0.0 else height
+                    height = np.nextafter(raised, height) if mass * (raised - height) > left else raised
                     break
+                left -= mass * rise
+                height = tilt[t]
                 mass += weight[t]
-                moment += weight[t] * tilt[t]
+            level[c, j] = height
 
 
 @kernel

@@ -154,7 +154,12 @@ def _fitted(
 ) -> "Fit":
     """Fit as the options say; ``started_it`` says that the start is the policy that made the log."""
     from poem.learning import Selection, fit
+    from poem.policies import without_floor
 
+    logging_policy = start if started_it else None
+    if start is not None and without_floor(start).forest is not None:
+        remark(options, f"{options.start} has trees, so that learning begins anew, with its columns and features")
+        start = None
     return fit(
         log,
         learners=options.learner,
@@ -168,7 +173,7 @@ def _fitted(
         loss_bounds=loss_bounds_of(options),
         certify=not options.no_certificate,
         start=start,
-        logging_policy=start if started_it else None,
+        logging_policy=logging_policy,
         n_jobs=options.jobs,
         seed=options.seed,
         # A terminal is shown a bar after two seconds; a file gets a line now and then.

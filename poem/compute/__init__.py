@@ -5,6 +5,7 @@ from poem.compute.cutting import pairs
 from poem.compute.exponential import exp_down
 from poem.compute.forest import Forest
 from poem.compute.gradients import RowGradient, SummedGradient, add_terms
+from poem.compute.grown import GrownDesign
 from poem.compute.kernels import OneBlasThread, Threads, count_threads, exact_kernel, inlined, kernel
 from poem.compute.linear import DenseDesign, Design, SomeContexts
 from poem.compute.matrix import Matrix, as_matrix, compact, is_sparse, row_mean_square
@@ -21,6 +22,7 @@ __all__ = [
     "DenseDesign",
     "Design",
     "Forest",
+    "GrownDesign",
     "Matrix",
     "OfferedDesign",
     "OneBlasThread",

@@ -6,8 +6,9 @@ that nothing exceeds, so that a fixed number of steps without a branch leads fro
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,6 +52,10 @@ class Forest:
         for name, kind in (ARRAYS | PER_TREE).items():
             object.__setattr__(self, name, frozen(getattr(self, name), kind))
         _check(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()  # copies of read-only arrays can be written to
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Forest) and self.digest == other.digest
@@ -168,6 +173,10 @@ class Forest:
         return np.where(leaf, np.cumsum(leaf) - 1, -1).astype(np.int32)
 
     # ---- parts and files --------------------------------------------------------------------
+
+    def scaled(self, factor: float) -> "Forest":
+        """Return the same trees with other values."""
+        return replace(self, value=self.value * factor)
 
     def for_columns(self, count: int, leafy: int = 0) -> "Forest":
         """Return the trees of the first columns; the first of these have leaves that are features."""

@@ -4,6 +4,7 @@ Trees over pairs see the features of a context first and then those of an action
 sum is one more feature of each candidate, before all others: a policy with trees is linear in it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from poem.data.log import BanditLog
 from poem.structures import Available
 
 WIDEST = 1024  # columns that classes or actions may add to dense contexts
-PAIRS = 1 << 13  # that a thread takes at a time
+PAIRS = 1 << 13  # that a thread takes at a time, about
 
 
 def beside(X: Matrix, more: Matrix) -> Any:
@@ -47,23 +48,23 @@ def pair_scores(
     forest: Forest, X: Matrix, available: Available, contexts: IntArray | None = None, threads: Threads | None = None
 ) -> FloatArray:
     """Return the sum of all trees for each candidate of all or some contexts, flat."""
-    assert available.features is not None
-    if contexts is None:
-        contexts = np.arange(available.n_contexts)
-    places = available.places(contexts)
-    owner = np.repeat(contexts, available.starts[contexts + 1] - available.starts[contexts])
-    row = places if available.row is None else available.row[places]
-    d, used = X.shape[1], forest.used
+    contexts = np.arange(available.n_contexts) if contexts is None else contexts
+    counts = available.starts[contexts + 1] - available.starts[contexts]
+    ends = np.cumsum(counts)
+    out = np.empty(int(counts.sum()))
+    used, d, Z = forest.used, X.shape[1], available.features
+    assert Z is not None
     of_context, of_action = used[used < d], used[used >= d] - d
-    out, Z = np.empty(len(places)), available.features
 
-    def one(first: int) -> None:
-        part = slice(first, min(first + PAIRS, len(places)))
-        seen, place = np.unique(owner[part], return_inverse=True)
-        x = _dense(X[seen], of_context)[place]
-        out[part] = forest.scores_of_used(np.hstack([x, _dense(Z[row[part]], of_action)]))[:, 0]
+    def one(some: IntArray) -> None:
+        """Fill what neighbouring contexts have."""
+        here, places = contexts[some], available.places(contexts[some])
+        x = np.repeat(_dense(X[here], of_context), counts[some], axis=0)
+        z = _dense(Z[places if available.row is None else available.row[places]], of_action)
+        out[ends[some[0]] - counts[some[0]] : ends[some[-1]]] = forest.scores_of_used(np.hstack([x, z]))[:, 0]
 
-    (threads or Threads()).map(one, range(0, len(places), PAIRS))
+    cuts = np.flatnonzero(np.diff(ends // PAIRS)) + 1
+    (threads or Threads()).map(one, [some for some in np.split(np.arange(len(contexts)), cuts) if len(some)])
     return out
 
 
@@ -71,24 +72,22 @@ def _dense(rows: Matrix, columns: IntArray) -> FloatArray:
     return np.asarray(rows[:, columns].toarray() if is_sparse(rows) else rows[:, columns])
 
 
-def grown_offers(X: Matrix, available: Available, forest: Forest, threads: Threads | None = None) -> Available:
-    """Return candidates with what trees say of each as their first feature."""
-    assert available.features is not None
-    z = available.features if available.row is None else available.features[available.row]
-    scores, n = pair_scores(forest, X, available, threads=threads), len(available)
-    # By hand: a column is put before sparse rows.
-    at = z.indptr[:-1]
-    values = np.insert(z.data, at, scores)
-    columns = np.insert(z.indices + 1, at, 0)
-    pointers = z.indptr.astype(np.int64) + np.arange(n + 1)
-    features = sp.csr_array((values, columns, pointers), shape=(n, z.shape[1] + 1))
-    return Available(available.starts, available.action, features)
+def grown_offers(
+    X: Matrix, available: Available, forest: Forest, contexts: IntArray | None = None, threads: Threads | None = None
+) -> Available:
+    """Return candidates with what trees say of each as their first feature; 0 in all but some contexts, if given."""
+    scores = pair_scores(forest, X, available, contexts, threads)
+    if contexts is None:
+        return replace(available, more=scores)
+    more = np.zeros(len(available))
+    more[available.places(contexts)] = scores
+    return replace(available, more=more)
 
 
 def grown_log(log: BanditLog, forest: Forest, threads: Threads | None = None) -> BanditLog:
-    """Return a log with the features that trees add."""
+    """Return a log with the features that trees add; of candidates, in contexts that any row saw."""
     if not log.structure.described:
         return log.with_contexts(forest.extended(log.X, threads))
     assert log.available is not None
-    offers = grown_offers(log.X, log.available, forest, threads)
+    offers = grown_offers(log.X, log.available, forest, np.unique(log.context), threads)
     return log.replaced(available=offers, structure=log.structure.grown(), action_names=None)

@@ -17,6 +17,7 @@ from poem.compute import (
     CatalogueDesign,
     DenseDesign,
     Design,
+    GrownDesign,
     Matrix,
     OfferedDesign,
     SomeContexts,
@@ -240,9 +241,18 @@ class Layout:
 
 def offered_design(
     X: Matrix, intercept: bool, rows: IntArray | None, for_batches: bool, structure: Structure, available: Available
-) -> OfferedDesign:
+) -> Design:
     """Return all or some contexts with the candidates of each."""
-    k = structure.n_scores
+    kind, k = (X, intercept, rows, for_batches), structure.n_scores
+    if available.more is None or for_batches:
+        return _offered(*kind, k, available.joined())
+    return GrownDesign(_offered(*kind, k - 1, available), available.more)
+
+
+def _offered(
+    X: Matrix, intercept: bool, rows: IntArray | None, for_batches: bool, k: int, available: Available
+) -> OfferedDesign:
+    """Return the same for candidates without a feature that is kept apart."""
     pointers, columns, values, row = available.features_or_identity(k)
     z = (pointers, columns, values, k)
     contexts = design_of(X, intercept, rows, for_batches)

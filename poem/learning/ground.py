@@ -47,7 +47,9 @@ def grown_ground(
     these rows.
     """
     assert model.forest is not None
-    forest = model.forest
+    # What trees add is a feature: its size must not depend on the unit of the losses.
+    unit = 1.0 if model.truth else calibration.loss_high - calibration.loss_low
+    forest = model.forest.scaled(1.0 / unit)
     if not structure.described:
         forest = forest.for_columns(structure.n_scores)
         forest = forest.for_columns(structure.n_scores, forest.first_with(MOST_LEAVES)) if leaves else forest
@@ -58,22 +60,23 @@ def grown_ground(
         every = np.zeros(log.n_contexts, dtype=np.int64)
         plain = losses_on(Layout(log, structure, intercept), (model,), every, calibration.loss_range, threads)
         losses = plain.on(layout)
-    start = _pair_start(model) if structure.described else _start(model, forest, structure.n_scores, intercept)
+    start = _pair_start(model, unit) if structure.described else _start(model, forest, unit, intercept)
     start = start / (spread_of(layout, start, log, structure) or 1.0)
     return Ground(layout, calibration.scale(layout.loss), mean_square(extended), forest, losses, start)
 
 
-def _start(model: LossModel, forest: Forest, k: int, intercept: bool) -> FloatArray:
+def _start(model: LossModel, forest: Forest, unit: float, intercept: bool) -> FloatArray:
     """Return the weights of the model's own policy, which prefers what has a low loss, on extended features."""
-    linear, trees = model.preference, np.eye(k) if model.truth else -np.eye(k)
+    linear, k = model.preference, forest.n_columns
+    trees = np.eye(k) if model.truth else -unit * np.eye(k)
     weights = np.vstack([linear[:-1], trees, np.zeros((forest.n_leaves, k)), linear[-1:]])
     return weights if intercept else weights[:-1]
 
 
-def _pair_start(model: LossModel) -> FloatArray:
+def _pair_start(model: LossModel, unit: float) -> FloatArray:
     """Return the same where trees are over pairs: what they say is the first feature of each candidate."""
     trees = np.zeros((len(model.weights), 1))
-    trees[-1] = -1.0
+    trees[-1] = -unit
     return np.hstack([trees, model.preference])
 
 

@@ -67,8 +67,8 @@ def best_boosting(
     race.enter([small_trees, replace(small_trees, leaves=large[0], depth=large[1])])
     error, found = race.least, race.best
     ahead = error * (high - low) ** 2 < CLEARLY * least
-    if pairs and not ahead and found.strength is not None:  # lines compete anyway; trees alone are something else
-        error, found = race.enter([others[-1]])
+    if pairs and not ahead:  # lines compete anyway; trees alone are something else
+        error, found = race.enter([others[-1]]) if found.strength is not None or not found.rounds else (error, found)
         if CLEARLY * error * (high - low) ** 2 > least:
             return None
     return replace(found, ahead=ahead) if found.rounds else None

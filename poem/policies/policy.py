@@ -39,7 +39,6 @@ from poem.text import harmless_json
 
 # Earlier files have no checksum: 1 is a plain policy, 2 has a floor, 3 a structure that came later, 4 trees.
 FILE_VERSION = CHECKED_VERSION
-MANY_PAIRS = 1 << 20  # candidates that get a feature from trees at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,15 +170,6 @@ class Policy:
         if self.structure.described:
             self._check_actions(log)
         threads = Threads(count_threads(n_jobs))
-        if self.forest is None or not self.structure.described:
-            return self._log_prob_of(log, threads)
-        # Trees over pairs add a feature to each candidate: of a few contexts at a time.
-        parts = log.shards(1 + (0 if log.available is None else len(log.available)) // MANY_PAIRS)
-        log_prob = np.empty(len(log))
-        log_prob[log.rows_by_context()[0]] = np.concatenate([self._log_prob_of(part, threads) for part in parts])
-        return log_prob
-
-    def _log_prob_of(self, log: BanditLog, threads: Threads) -> FloatArray:
         if self.forest is not None:
             log = grown_log(log, self.forest, threads)
         layout = Layout(log, log.structure, self.intercept)

@@ -7,7 +7,7 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.data import BanditLog
 from poem.policies import Policy, without_floor
-from poem.report.effects import action_effects, effects_of, linear_part
+from poem.report.effects import effects_of, linear_part, tree_trends
 from poem.report.kinds import Kind, find_kinds
 from poem.report.segments import Segment, find_segments, moments_of, name_of
 from poem.report.sums import AnyPolicy, Outputs, expected_sums, of_policy, sums_by_column
@@ -160,14 +160,14 @@ def _pulls_of_kinds(
 ) -> tuple[Pull, ...]:
     """Return what draws the policy to kinds of action: in the average context, and by features of the context.
 
-    What trees say of contexts and actions has no such parts: it counts with the average context.
+    What trees say of contexts and actions has no such parts: its trend counts with the average context.
     """
     names = ["in the average context", *_names(policy, len(spread))]
     weights, features = linear_part(policy), [kind.feature for kind in kinds]
     average = mean @ weights[: len(mean)] + (weights[-1] if policy.intercept else 0.0)
     overall = average[features] * [kind.spread for kind in kinds]
     if policy.forest is not None:
-        overall = action_effects(policy, log, features)
+        overall = overall + tree_trends(policy, log, features)
     return tuple(
         _pull(kind.name, names, np.append(own, weights[: len(spread), kind.feature] * spread * kind.spread))
         for kind, own in zip(kinds, overall, strict=True)

@@ -1,6 +1,7 @@
 """How far each feature of contexts and of actions moves the scores of a policy, and which way."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from poem.data import BanditLog
 from poem.policies import Policy
 from poem.structures import Available
 
-SHUFFLED_CONTEXTS = 400
+SHUFFLED_CONTEXTS, MOST_CANDIDATES = 400, 20_000
 
 
 def effects_of(policy: Policy, log: BanditLog, spread: FloatArray) -> FloatArray:
@@ -70,27 +71,32 @@ def context_influence(policy: Policy, log: BanditLog, features: Sequence[int]) -
     return found
 
 
-def action_effects(policy: Policy, log: BanditLog, features: Sequence[int]) -> FloatArray:
-    """Return the standard deviation of scores that comes from some features of actions, with the sign of their trend.
+def tree_trends(policy: Policy, log: BanditLog, features: Sequence[int]) -> FloatArray:
+    """Return how much what trees say grows with some features of actions, by a standard deviation of each.
 
-    Each is exchanged between the candidates of some contexts.
+    Each is exchanged between the candidates of some contexts; the trend is that of the change in it.
     """
     X, offers = _some_contexts(log)
+    trees = replace(policy, weights=np.hstack([policy.weights[:, :1], np.zeros_like(policy.weights[:, 1:])]))
     Z: Any = offers.features
-    order, plain = np.random.default_rng(0).permutation(len(offers)), policy.scores(X, offers)
-    found = np.empty(len(features))
+    order, plain = np.random.default_rng(0).permutation(len(offers)), trees.scores(X, offers)
+    found = np.zeros(len(features))
     for place, feature in enumerate(features):
         own = Z[:, [feature]].toarray()[:, 0]
         moved = own - own[order]
         column = (np.arange(len(own)), np.full(len(own), feature))
         shuffled = Available(offers.starts, offers.action, sp.csr_array(Z - sp.csr_array((moved, column), Z.shape)))
-        found[place] = _signed(moved, plain - policy.scores(X, shuffled))
+        change = plain - trees.scores(X, shuffled)
+        found[place] = moved @ change / max(float(moved @ moved), 1e-300) * own.std()
     return found
 
 
 def _some_contexts(log: BanditLog) -> tuple[FloatArray, Any]:
     """Return some contexts, dense, and their candidates, each with features of its own, if they have any."""
-    some = np.arange(0, log.n_contexts, max(1, log.n_contexts // SHUFFLED_CONTEXTS))
+    few = SHUFFLED_CONTEXTS
+    if log.available is not None:
+        few = int(np.clip(MOST_CANDIDATES * log.n_contexts // max(1, len(log.available)), 10, few))
+    some = np.arange(0, log.n_contexts, max(1, log.n_contexts // few))
     X = np.array(log.X[some].toarray() if is_sparse(log.X) else log.X[some])
     if log.available is None or log.available.features is None:
         return X, None

@@ -137,7 +137,8 @@ def _influence(policy: Policy, log: BanditLog, spread: FloatArray, columns: Colu
     scale[: len(columns.scale)] = columns.scale[: len(scale)]
     influence = influence_of(effects * scale, False)
     if policy.forest is not None:
-        seen = policy.forest.used[policy.forest.used < log.n_features]
+        weighed = np.flatnonzero(policy.weights[: log.n_features, 0])  # features that say how much trees count
+        seen = np.union1d(policy.forest.used[policy.forest.used < log.n_features], weighed)
         influence[seen] = context_influence(policy, log, seen.tolist())
     return influence
 

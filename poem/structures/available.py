@@ -28,15 +28,18 @@ class Available:
         Features of actions. Without them an action is known by its identity alone, as a class is.
     row : (N,) int, optional
         The row of ``features`` that describes each candidate; its own, if not given.
+    more : (N,) float, optional
+        One more feature of each candidate, before the others: what trees say of it. Catalogues stay small.
     """
 
     starts: IntArray
     action: AnyArray
     features: Matrix | None = None
     row: AnyArray | None = None
+    more: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("starts", np.int64), ("action", np.int32), ("row", np.int32)):
+        for name, kind in (("starts", np.int64), ("action", np.int32), ("row", np.int32), ("more", np.float64)):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen(value, kind))
@@ -70,7 +73,9 @@ class Available:
         starts = np.append(0, np.cumsum(self.starts[contexts + 1] - self.starts[contexts]))
         row = places if self.row is None and self.features is not None else self.row
         row = row if row is None or self.row is None else self.row[places]
-        return Available(starts, self.action[places], self.features, row)
+        return Available(
+            starts, self.action[places], self.features, row, None if self.more is None else self.more[places]
+        )
 
     def places(self, contexts: IntArray) -> IntArray:
         """Return where the candidates of some contexts are among all candidates."""
@@ -101,6 +106,17 @@ class Available:
         z = self.features
         return frozen(z.indptr, np.int64), frozen(z.indices, np.int32), frozen(z.data), frozen(row)
 
+    def joined(self) -> "Available":
+        """Return the same candidates, with the feature that is kept apart among their own."""
+        if self.more is None:
+            return self
+        assert self.features is not None
+        z = self.features if self.row is None else self.features[self.row]
+        at = z.indptr[:-1]
+        parts = np.insert(z.data, at, self.more), np.insert(z.indices + 1, at, 0)
+        pointers = z.indptr.astype(np.int64) + np.arange(len(self) + 1)
+        return Available(self.starts, self.action, sp.csr_array((*parts, pointers), (len(self), z.shape[1] + 1)))
+
     @staticmethod
     def concat(parts: Sequence["Available"]) -> "Available":
         """Return the candidates of all contexts of several logs with the same labels."""
@@ -122,7 +138,8 @@ class Available:
         if self.features is None:
             return 1.0
         squares = np.asarray(self.features.multiply(self.features).sum(axis=1)).ravel()
-        return float(squares.mean() if self.row is None else squares[self.row].mean()) or 1.0
+        mean = float(squares.mean() if self.row is None else squares[self.row].mean())
+        return mean + (0.0 if self.more is None else float(np.mean(self.more**2))) or 1.0
 
     def keys(self) -> Iterator[bytes]:
         """Yield bytes for each context that are equal where its candidates are."""
@@ -138,7 +155,7 @@ class Available:
     def arrays(self) -> list[AnyArray]:
         """Return all arrays, for a digest."""
         z = [] if self.features is None else [self.features.data, self.features.indices, self.features.indptr]
-        return [self.starts, self.action, *z, *([] if self.row is None else [self.row])]
+        return [self.starts, self.action, *z, *(one for one in (self.row, self.more) if one is not None)]
 
     def _rows(self) -> AnyArray:
         return np.arange(len(self)) if self.row is None else self.row
