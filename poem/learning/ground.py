@@ -48,7 +48,7 @@ def grown_ground(
     """
     assert model.forest is not None
     # What trees add is a feature: its size must not depend on the unit of the losses.
-    unit = 1.0 if model.truth else calibration.loss_high - calibration.loss_low
+    unit = (0.0 if model.truth else calibration.loss_high - calibration.loss_low) or 1.0
     forest = model.forest.scaled(1.0 / unit)
     if not structure.described:
         forest = forest.for_columns(structure.n_scores)

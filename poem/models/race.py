@@ -68,7 +68,8 @@ def best_boosting(
     error, found = race.least, race.best
     ahead = error * (high - low) ** 2 < CLEARLY * least
     if pairs and not ahead:  # lines compete anyway; trees alone are something else
-        error, found = race.enter([others[-1]]) if found.strength is not None or not found.rounds else (error, found)
+        if found.strength is not None or not found.rounds:
+            error, found = race.enter([others[-1]])
         if CLEARLY * error * (high - low) ** 2 > least:
             return None
     return replace(found, ahead=ahead) if found.rounds else None
