@@ -205,8 +205,8 @@ def test_the_explanation_holds_the_choice_the_certificate_and_its_conditions(fou
 
 def test_the_result_shows_the_folds_and_the_prospects(found):
     shown = repr(found)
-    assert "trained on 120 rows, selected on 150 in 5 folds" in shown
-    assert "likely gain  units to certify" in shown
+    assert "candidates were trained on 120 rows and judged on 150 in 5 folds" in shown
+    assert "gain, likely at least  units to certify" in shown
     assert "Certified: its loss is lower than what was logged" in shown
     chosen = next(row for row in found.table.to_dicts() if row["chosen"])
     assert chosen["gain"] == -found.chosen.gain.value

@@ -76,7 +76,7 @@ def test_the_result_says_what_was_done(label_log):
     shown = repr(found)
     for part in (
         "MultiLabel(n_labels=4)",
-        "trained on 360 rows, selected on 120",
+        "candidates were trained on 360 rows and judged on 120",
         "loss from 0 to 4 (data)",
         "clip M",
         "λ*",

@@ -301,7 +301,7 @@ def test_a_fit_tells_of_its_candidates(fitted, class_log):
     page = report_html(fitted.policy, class_log)
     assert "Candidates tried" in page
     assert "What training said" in page
-    assert "the likely gain is an approximate lower bound from held-out rows" in page
+    assert "what the gain is likely to be at least is an approximate lower bound from held-out rows" in page
     assert "units to certify" in page
 
 

@@ -213,9 +213,9 @@ def test_the_explanation_holds_the_choice_and_the_gain(found):
 
 def test_the_result_shows_the_folds_and_nothing_of_certificates(found):
     shown = repr(found)
-    assert "trained on 160 rows, selected on 200 in 5 folds" in shown
+    assert "candidates were trained on 160 rows and judged on 200 in 5 folds" in shown
     assert "is estimated to be better" in shown
-    assert "likely gain" not in shown
+    assert "likely at least" not in shown
     assert "ertif" not in shown
     chosen = next(row for row in found.table.to_dicts() if row["chosen"])
     assert chosen["gain"] == -found.chosen.gain.value
@@ -406,7 +406,7 @@ def test_a_share_is_held_out_once_and_the_recipe_refitted():
     assert (found.folds, found.n_train, found.n_validation) == (1, 120, 40)
     assert found.refitted
     assert found.policy.record.n_train == 160
-    assert "trained on 120 rows, selected on 40;" in repr(found)
+    assert "candidates were trained on 120 rows and judged on 40;" in repr(found)
 
 
 def test_any_number_of_folds_can_be_asked_for():

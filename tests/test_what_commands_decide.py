@@ -196,10 +196,13 @@ def test_the_conclusion_is_that_of_dr_else_snips_else_the_first(learnt):
 def test_nothing_is_concluded_from_rows_that_a_policy_has_seen(learnt):
     _, _, log, policy = learnt
     found = poem.evaluate({"new": policy}, log)
-    assert conclude(found).better
-    answer = conclude(found, seen=True)
-    assert (answer.better, answer.estimator) == (False, None)
-    assert "trained on this very log" in answer.text
+    assert found.trained_on_log == ("new",)
+    assert "new was trained on this very log" in str(found)
+    unknown = replace(found, trained_on_log=())
+    assert conclude(unknown).better
+    for answer in (conclude(found), conclude(unknown, seen=True)):
+        assert (answer.better, answer.estimator) == (False, None)
+        assert "trained on this very log" in answer.text
 
 
 def test_a_log_is_watched_in_time_order(learnt):

@@ -158,7 +158,8 @@ def _fitted(
 
     logging_policy = start if started_it else None
     if start is not None and without_floor(start).forest is not None:
-        remark(options, f"{options.start} has trees, so that learning begins anew, with its columns and features")
+        told = "has trees, so that learning begins anew, with its columns and features. poem.balanced pools both logs"
+        remark(options, f"{options.start} {told}")
         start = None
     return fit(
         log,

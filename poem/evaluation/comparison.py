@@ -1,6 +1,6 @@
 """Policies × log × estimators → a table of estimates that one can decide on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -34,7 +34,7 @@ from poem.evaluation.lines import Options, evaluated
 from poem.evaluation.streaming import Request, checked_policies, estimate_packed, evaluate_packed
 from poem.evaluation.table import Evaluation
 from poem.packed import PackedLog, how_to_open
-from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, was_trained_on
+from poem.policies import NO_POLICY, FlooredPolicy, Policy, judge_all, judge_one, named_policies, was_trained_on
 
 L = TypeVar("L", BanditLog, PackedLog)
 ALL: dict[str, Estimator] = {
@@ -175,6 +175,7 @@ def evaluate(
         fitted = model_for(log, model, draws.folds, bounds, seed, threads) if usable and wanted else None
         options = Options(threads, interval, level, draws.replicates, seed, bounds)
         found = evaluated(judged, whole, fitted, chosen, against, options)
+        found = replace(found, trained_on_log=_trained_on(named_policies(policies), log))
         if estimated is not None:
             found = _beside(found, evaluated(judged, _same_rows(estimated, log), fitted, chosen, against, options))
         if log.logger is None or log.propensities == "missing":
@@ -210,8 +211,13 @@ def _packed(
     request = Request(named, estimators, against, model, draws.folds, options, backend)
     found, by_estimated = evaluate_packed(log, request, weighted=whole, estimated=other, progress=progress)
     found = found if by_estimated is None else _beside(found, by_estimated)
+    return replace(found, trained_on_log=_trained_on(named, log))
+
+
+def _trained_on(named: Sequence[tuple[str, Any]], log: BanditLog | PackedLog) -> tuple[str, ...]:
+    """Return the names of the policies that were trained on a log."""
     own = [(name, policy) for name, policy in named if isinstance(policy, Policy | FlooredPolicy)]
-    return replace(found, trained_on_log=tuple(name for name, policy in own if was_trained_on(policy, log)))
+    return tuple(name for name, policy in own if was_trained_on(policy, log))
 
 
 def _check_against(against: Any, names: list[str]) -> None:

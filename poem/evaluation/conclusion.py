@@ -44,11 +44,12 @@ def conclude(evaluation: "Evaluation", policy: str | None = None, *, seen: bool 
     policy : str, optional
         Its name; the first one by default.
     seen : bool
-        Whether the policy was trained on this very log: then nothing can be told.
+        Whether the policy was trained on this very log: then nothing can be told. An evaluation that recognises its log
+        says so by itself.
     """
-    if seen:
-        return Conclusion(False, SEEN)
     line = deciding_line(evaluation, policy)
+    if seen or line.policy in evaluation.trained_on_log:
+        return Conclusion(False, SEEN)
     than = "what was logged" if evaluation.against == "logged" else "the other one"
     doubted = [name for name in evaluation.diagnostics if _doubted(evaluation, name)]
     if doubted:

@@ -108,7 +108,8 @@ class Fit:
         """Return the policy, the candidates and the verdict, to be shown."""
         lines: list[str | Grid] = [
             "no policy" if self.policy is None else str(self.policy),
-            f"trained on {self.n_train:,} rows, selected on {self.n_validation:,}{self._in_folds}; {self.calibration}",
+            f"candidates were trained on {self.n_train:,} rows and judged on {self.n_validation:,}{self._in_folds}; "
+            f"{self.calibration}",
             *(["propensities are estimated, not logged"] if self._estimated else []),
             *self._sampled(),
             self.table.grid(),

@@ -18,6 +18,7 @@ from poem.text import Grid
 
 AVOIDS_BELOW = 0.01  # mean weight under which a policy avoids the logged outputs
 IGNORES_BELOW = 0.01  # total variation under which a policy ignores x
+MANY_UNITS = 1e7  # above which their number says nothing
 LIKELY = 0.95  # confidence of the bound by which candidates are ranked
 WEIGHT_OFF = 0.5  # how far from 1 the held-out mean weight may be, if that is 3 standard errors
 
@@ -176,7 +177,7 @@ class Table(Sequence[Candidate]):
     def grid(self) -> Grid:
         """Return the candidates as a table of text."""
         rows = ("held-out rows",) if self._in_rungs else ()
-        bound = () if self._confidence is None else ("likely gain", "units to certify")
+        bound = () if self._confidence is None else ("gain, likely at least", "units to certify")
         objective = "objective" if self._outcome == "loss" else "objective (minimised)"
         judged = f"held-out {self._outcome}"
         head = ("", "learner", "λ", "c", objective, "mean weight", "clipped", judged, *rows, *bound)
@@ -217,7 +218,7 @@ class Table(Sequence[Candidate]):
             f"{candidate.clipped_share:.1%}",
             "" if candidate.validation is None else str(candidate.validation),
             *((f"{_judged_on(candidate):,}",) if self._in_rungs else ()),
-            *(() if self._confidence is None else map(_shown, self._prospects(candidate))),
+            *(() if self._confidence is None else _shown(*self._prospects(candidate))),
             f"{candidate.seconds:.2f}",
             ", ".join(candidate.problems),
         )
@@ -239,8 +240,11 @@ def _judged_on(candidate: Candidate) -> int:
     return 0 if candidate.validation is None else candidate.validation.n
 
 
-def _shown(gain: float | None) -> str:
-    return "" if gain is None else f"{gain:.4g}"
+def _shown(gain: float | None, units: float | None) -> tuple[str, str]:
+    """Return a likely gain and the units to certify it as text."""
+    if gain is None or units is None:
+        return "", ""
+    return f"{gain:.4g}", f"{np.ceil(units):,.0f}" if units < MANY_UNITS else "more"
 
 
 def find_problems(policy: Policy, contexts: Any, available: Any, mean_weight: float) -> tuple[str, ...]:

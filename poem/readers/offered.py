@@ -165,7 +165,7 @@ def _hint(raw: RawLog) -> str:
         return ""
     return (
         f" The candidates have no field {raw.actions.id!r}, so they are known by their positions, counted from 1; name "
-        "the field that holds their ids with --action-id (Columns(action_id=…))."
+        "the field that holds their ids (--action-id, action_id=)."
     )
 
 

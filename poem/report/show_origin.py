@@ -14,7 +14,7 @@ def view(content: Content) -> dict[str, Any]:
     ordered = sorted(content.candidates, key=_rank)
     # Only a fit that certifies has prospects to choose by.
     certifies = any(not math.isnan(number(one, "gain_likely")) for one in ordered)
-    prospects = ("likely gain", "units to certify") if certifies else ()
+    prospects = ("gain, likely at least", "units to certify") if certifies else ()
     held_out = f"held-out {content.outcome.name}"
     return {
         "count": len(ordered),

@@ -72,7 +72,7 @@ def _summary(
             return Names.of(column, name, missing, value)
         raise LogError(
             f"column {name!r} holds {kind}; lists can hold numbers or strings. If it lists what could be chosen, name "
-            f"it as the candidates (--candidates {name}, candidates=); if not, flatten or drop it."
+            f"it as the candidates (--candidates, candidates=); if not, flatten or drop it."
         )
     if is_number(kind):
         return Numbers.of(column, name, missing, encoding.scale, place)
