@@ -147,6 +147,7 @@ class Progress:
 
     def __init__(self, title: str, total: int, enabled: bool, unit: str = "", after: float = 0.0) -> None:
         self.title, self.total, self.enabled, self.unit = title, total, enabled, unit and f" {unit}"
+        self._counting = threading.Lock()
         self.done, self.begin, self.after = 0, time.monotonic(), after
         self.live, self._screen = enabled and is_terminal(), Screen()
         self._has_time, self._counted = False, self.begin  # whence time is taken per part …
@@ -170,7 +171,8 @@ class Progress:
 
     def part_done(self, text: str = "") -> None:
         """Note that one part is finished."""
-        self._count_to(self.done + 1)
+        with self._counting:  # threads finish parts at the same time
+            self._count_to(self.done + 1)
         self._has_time = False
         self._show(text, force=self.live)
 

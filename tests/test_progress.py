@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -194,3 +195,16 @@ def test_parts_that_take_long_show_that_work_goes_on(capsys, monkeypatch):
     first, *_, last = capsys.readouterr().err.splitlines()
     assert re.match(r"work: 0/3 in \d+\.\d s", first)
     assert re.match(r"work: 1/3 in \d+\.\d s", last)
+
+
+def test_parts_that_threads_finish_at_once_are_all_counted():
+    """A switch between threads must not fall between reading the count and writing it."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        line = Progress("fit", 8000, False)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: [line.part_done() for _ in range(1000)], range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    assert line.done == 8000
