@@ -244,7 +244,7 @@ def _shown(gain: float | None, units: float | None) -> tuple[str, str]:
     """Return a likely gain and the units to certify it as text."""
     if gain is None or units is None:
         return "", ""
-    return f"{gain:.4g}", f"{np.ceil(units):,.0f}" if units < MANY_UNITS else "more"
+    return f"{gain:.4g}", f"{np.ceil(units):,.0f}" if units < MANY_UNITS else f"over {MANY_UNITS:,.0f}"
 
 
 def find_problems(policy: Policy, contexts: Any, available: Any, mean_weight: float) -> tuple[str, ...]:
