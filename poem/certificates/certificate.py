@@ -32,9 +32,9 @@ class Forecast:
     sums: FloatArray = field(repr=False, compare=False)
     sizes: FloatArray = field(repr=False, compare=False)
 
-    def units_needed(self, alpha: float) -> float:
-        """Return how many units give a certificate with probability 95%."""
-        return _units_needed(self.growth, alpha)
+    def units_needed(self, alpha: float, chance: float = 0.95) -> float:
+        """Return how many units give a certificate with some probability."""
+        return _units_needed(self.growth, alpha, chance)
 
     @property
     def spread(self) -> float:
@@ -42,10 +42,10 @@ class Forecast:
         return downside(self.sums, floor_of(CAPS[self.cap]), self.sizes, self.largest)
 
 
-def _units_needed(growth: float, alpha: float) -> float:
-    """Return how many units give a certificate with probability 95%, if the log-capital grows so much per unit."""
+def _units_needed(growth: float, alpha: float, chance: float = 0.95) -> float:
+    """Return how many units give a certificate with some probability, if the log-capital grows so much per unit."""
     # Near the optimum, the logarithm of the capital is z²/2 for a gain of z standard errors.
-    wanted = 0.5 * (SURE - special.ndtri(0.95) - special.ndtri(alpha)) ** 2
+    wanted = 0.5 * (SURE - 2.0 * special.ndtri(0.95) + special.ndtri(chance) - special.ndtri(alpha)) ** 2
     return float(wanted / growth) if growth > 0.0 else np.inf
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from poem.certificates import Certificate
@@ -10,8 +11,9 @@ from poem.learning.certification import certificate_of
 from poem.learning.contest import Contest
 from poem.learning.plan import Plan
 from poem.learning.result import Origin
-from poem.learning.selection import Candidate, choose, choose_for_certificate, choose_likely, rank
+from poem.learning.selection import Candidate, choose, choose_likely, rank
 from poem.learning.training import Training
+from poem.learning.tries import Try, tries_of
 from poem.policies import FlooredPolicy, Policy
 from poem.progress import Progress
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from poem.learning.stages import Stages
 
 WIDER = 1.3  # times as many rows to learn from, for which candidates compete again
+MOST_TRIES = 2  # policies that are learnt for a certificate
 MANY_UNITS = 20_000  # above which they do not: the choice would be the same
 
 AnyPolicy = Policy | FlooredPolicy
@@ -57,30 +60,37 @@ class End:
             self.line.total += 1
             final, earlier = chosen if origin == "refitted" else self.candidates[-1], policy
             training = stages.again_on(stages.log)
-            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, 1)
+            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, MOST_TRIES)
         return chosen, certificate, policy, origin
 
     def wider(self) -> Plan | None:
         """Return a plan with many more rows to learn from, if so few certify that candidates better compete again."""
-        plan, found = self.stages.plan, self._to_certify()
-        if found is None or plan.reserve is None or plan.reserve.units > MANY_UNITS:
+        plan = self.stages.plan
+        if plan.settled or not 0 < plan.units <= MANY_UNITS or not self.tries:
             return None
-        wider = plan.cut(found, 1.0 - self.stages.choice.confidence)
+        wider = replace(plan.cut(max(one.plan.most for one in self.tries)), settled=True)
         return wider if len(wider.first) >= WIDER * len(plan.first) else None
 
-    def _to_certify(self) -> Candidate | None:
-        alpha = 1.0 - self.stages.choice.confidence
-        return choose_for_certificate(self.candidates[:-1], alpha, self.stages.plan.most)
+    @cached_property
+    def tries(self) -> list[Try]:
+        """What is to be certified, one after the other, until one is."""
+        return tries_of(self.candidates[:-1], self.stages.plan, 1.0 - self.stages.choice.confidence)
 
     def _certificate(self) -> tuple[Candidate, Certificate | None]:
-        """Choose a candidate, learn it again from all rows that do not certify it, and certify it on the others."""
-        found, confidence = self._to_certify(), self.stages.choice.confidence
-        if found is None or found.forecast is None:
-            return min(self.candidates[:-1], key=rank), None
-        plan = self.stages.plan.cut(found, 1.0 - confidence)
-        training = self.stages.again_on(plan.first)
-        policy = self._again(training, found)
-        return found, certificate_of(policy, training, plan.rest[0], found.forecast, confidence, plan)
+        """Learn a candidate again from all rows that do not certify it; go on with the next if they fail to."""
+        chosen, certificate = min(self.candidates[:-1], key=rank), None
+        for number, one in enumerate(self.tries):
+            self.line.total += number > 0
+            training = self.stages.again_on(one.plan.first)
+            policy = self._again(training, one.candidate, number=number)
+            assert one.candidate.forecast is not None
+            found = certificate_of(
+                policy, training, one.plan.rest[0], one.candidate.forecast, 1.0 - one.alpha, one.plan
+            )
+            chosen, certificate = one.candidate, replace(found, confidence=self.stages.choice.confidence)
+            if certificate.certified or certificate.objections:
+                break
+        return chosen, certificate
 
     def _again(
         self, training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0

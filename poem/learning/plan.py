@@ -11,20 +11,17 @@ from poem.errors import InputError
 from poem.evaluation import PLURAL, Calibration
 from poem.learning.arguments import Validation, check_alike, check_share
 from poem.learning.reserve import WORDS, Order, Reserve
-from poem.learning.selection import Candidate
 
 KEPT = 0.5  # share of the units that "auto" keeps at first
-LEAST_KEPT, LEAST_SHARE = 50, 0.1  # what certifies in the end, at least
-SLACK = 1.5  # times as many units as foreseen certify, if there are so many
 
 
 @dataclass(frozen=True)
 class Plan:
     """What candidates compete on, and what is kept for the certificate.
 
-    ``first`` is learnt from; ``rest`` is all that has not been looked at. Of the latter, ``cut`` gives back what a
-    certificate is not expected to need, unless its size was given. A plan is ``unordered`` if the order of rows is not
-    that of time, although propensities change along them.
+    ``first`` is learnt from; ``rest`` is all that has not been looked at, ``most`` units. Of the latter, ``cut`` gives
+    back what a certificate does not need, unless the size was ``fixed``. A plan is ``settled`` if candidates do not
+    compete again, and ``unordered`` if the order of rows is not that of time, although propensities change along them.
     """
 
     first: BanditLog
@@ -34,18 +31,20 @@ class Plan:
     most: int = 0
     fixed: bool = True
     order: Order = "given"
+    settled: bool = False
     unordered: bool = False
 
-    def cut(self, candidate: Candidate, alpha: float) -> "Plan":
-        """Return the plan that remains: what certifies the candidate is settled, and all else can be learnt from."""
-        if self.reserve is None:
+    @property
+    def units(self) -> int:
+        """How many units can be shared out between learning and certifying; 0 if that is settled."""
+        return 0 if self.fixed or self.reserve is None else self.reserve.units
+
+    def cut(self, kept: int) -> "Plan":
+        """Return the plan in which the last ``kept`` units certify, and all others are learnt from."""
+        if self.reserve is None or self.fixed or kept >= self.most:
             return self
-        assert candidate.forecast is not None
-        wanted = SLACK * candidate.forecast.units_needed(alpha)
-        least = min(max(LEAST_KEPT, int(LEAST_SHARE * self.reserve.units)), self.most)
-        kept = self.most if self.fixed else int(np.clip(wanted, least, self.most))
         learnt, fresh = self.reserve.cut(kept)
-        return replace(self, first=learnt, rest=(fresh,), reserve=None, most=kept, fixed=True)
+        return replace(self, first=learnt, rest=(fresh,), most=kept)
 
 
 def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) -> Plan:
@@ -68,7 +67,7 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     first, rest = reserve.cut(most)
     fixed = isinstance(validation, float | np.floating)
     unordered = reserve.order == "random" and adapts(log).changes
-    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered)
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered=unordered)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:

@@ -300,13 +300,32 @@ def choose_for_certificate(candidates: Sequence[Candidate], alpha: float, units:
 
 def ordered_for_certificate(candidates: Sequence[Candidate], alpha: float, units: int) -> list[Candidate]:
     """Return the candidates that may be certified, the one to choose first."""
-    distrusted = {AVOIDS, OVERFITS, NO_TREES}
-    usable = [one for one in candidates if units and one.forecast is not None and not distrusted & set(one.problems)]
-    ready = [one for one in usable if one.forecast is not None and one.forecast.units_needed(alpha) <= units]
+    ready = expect_certificates(candidates, alpha, units)
     healthy = [one for one in ready if not one.problems]
     marked = [one for one in ready if one.problems]
-    others = [one for one in usable if all(one is not other for other in ready)]
+    others = [one for one in _certifiable(candidates) if units and all(one is not other for other in ready)]
     return sorted(healthy, key=rank) + sorted(marked, key=rank) + sorted(others, key=_growth, reverse=True)
+
+
+def expect_certificates(
+    candidates: Sequence[Candidate], alpha: float, units: float, chance: float = 0.95
+) -> list[Candidate]:
+    """Return the candidates that ``units`` fresh units are expected to certify with some probability."""
+    return [
+        one
+        for one in _certifiable(candidates)
+        if one.forecast is not None and one.forecast.units_needed(alpha, chance) <= units
+    ]
+
+
+def surest(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Return the candidate that takes the fewest units to certify."""
+    return max(_certifiable(candidates), key=_growth, default=None)
+
+
+def _certifiable(candidates: Sequence[Candidate]) -> list[Candidate]:
+    distrusted = {AVOIDS, OVERFITS, NO_TREES}
+    return [one for one in candidates if one.forecast is not None and not distrusted & set(one.problems)]
 
 
 def choose_likely(candidates: Sequence[Candidate]) -> Candidate:
