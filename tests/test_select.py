@@ -16,7 +16,8 @@ from poem.errors import DegenerateWarning, InputError
 from poem.estimators import Estimate
 from poem.learning.arguments import splits_of
 from poem.learning.portfolio import Learner, Recipe
-from poem.learning.selection import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_for_certificate, choose_likely
+from poem.learning.prospects import choose_for_certificate
+from poem.learning.selection import AVOIDS, IGNORES, OVERFITS, Candidate, Gain, choose_likely
 from poem.models.chosen import chosen_strengths, fit_for_estimates
 from poem.models.linear import fit_linear, linear_strength
 from poem.optimizers import Trace

@@ -33,13 +33,13 @@ from poem.learning.held_out import Jury
 from poem.learning.options import Selection
 from poem.learning.plan import Plan, plan_of
 from poem.learning.portfolio import BOOSTED, CAUTIOUS, LOGGING, Lam, Learner, Recipe
+from poem.learning.prospects import ordered_for_certificate
 from poem.learning.result import Fit
 from poem.learning.rungs import Rung, finalists, latest, rungs_of
 from poem.learning.selection import (
     Candidate,
     Table,
     ordered_by_likely,
-    ordered_for_certificate,
 )
 from poem.learning.shards import Shards, Source
 from poem.learning.training import Training

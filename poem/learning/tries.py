@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.learning.plan import Plan
-from poem.learning.selection import Candidate, choose_for_certificate, expect_certificates, rank, surest
+from poem.learning.prospects import choose_for_certificate, expect_certificates, surest
+from poem.learning.selection import Candidate, rank
 
 LEAST = 50  # units that certify
 LEAST_SHARE = 0.1  # the same as a share of all units
