@@ -287,6 +287,25 @@ def test_a_certificate_bets_on_units_with_the_stakes_and_the_floor_that_were_for
     assert found.gain <= 5.0 * terms.mean()
 
 
+def test_an_interval_is_wide_if_it_would_have_rested_on_few_of_the_earlier_units():
+    rng, units = np.random.default_rng(0), np.arange(300)
+    ratio, reward = rng.exponential(size=300), rng.random(300)
+    evidence = Evidence((ratio - 1.0) * reward - 0.2, 0.0, ratio, reward, units, 0.4)
+    usual = rng.normal(0.0, 0.5, 200).clip(-1.0)
+    rare = np.where(np.arange(200) < 2, 40.0, usual)
+
+    def interval(earlier):
+        foreseen = Forecast(0, 0.1, 1.0, earlier, np.ones(len(earlier)))
+        return evidence.certificate(a_policy(MultiClass(3)), foreseen, 0.95, 1.0, ()).interval
+
+    narrow, wide = interval(usual), interval(rare)
+    value, reach = evidence.terms.mean(), stats.t.ppf(0.975, 299) * evidence.terms.std(ddof=1) / np.sqrt(300)
+    assert narrow == pytest.approx((value - reach, value + reach), rel=1e-9)
+    assert wide[0] <= narrow[0] < narrow[1] < wide[1]
+    # Of many units in a forecast, as many count as there are fresh ones.
+    assert interval(np.tile(usual, 50)) == narrow
+
+
 # ---- the estimate of a certified gain -------------------------------------------------------------
 
 

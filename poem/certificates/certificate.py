@@ -36,6 +36,10 @@ class Forecast:
         """Return how many units give a certificate with some probability."""
         return _units_needed(self.growth, alpha, chance)
 
+    def resting_on(self, units: int) -> float:
+        """Return how many of some number of units an estimate would rest on."""
+        return _resting_on(self.sums, self.sizes) * min(1.0, units / len(self.sums))
+
     @property
     def spread(self) -> float:
         """How far terms fall below their mean, for the stakes."""
@@ -80,7 +84,7 @@ class Certificate:
         The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
     interval : (float, float)
         An approximate 95% interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
-        on a few units, it is as wide as the betting interval.
+        on a few units, or would have on earlier rows, it is as wide as the betting interval.
     logged : float
         The mean logged loss, or reward, of the rows that certify.
     rows, units : int
@@ -179,7 +183,7 @@ class Evidence:
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
         bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
-        low, high = self._interval(sums, sizes, value, stderr)
+        low, high = self._interval(sums, sizes, foreseen, value, stderr)
         low = max(low, bound)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
         return Certificate(
@@ -196,11 +200,16 @@ class Evidence:
             objections=self._objections(sizes),
         )
 
-    def _interval(self, sums: FloatArray, sizes: FloatArray, value: float, stderr: float) -> tuple[float, float]:
-        """Return Student's t interval; if it depends on few units, widened to the betting interval."""
+    def _interval(
+        self, sums: FloatArray, sizes: FloatArray, foreseen: Forecast, value: float, stderr: float
+    ) -> tuple[float, float]:
+        """Return Student's t interval; if it depends on few units, widened to the betting interval.
+
+        Where a rare large loss decides, fresh rows may lack it. So the earlier units of the forecast count as well.
+        """
         reach = _quantile(len(sizes), 0.95) * stderr
         low, high = value - reach, value + reach
-        if _effective((sums - value * sizes) ** 2) >= FEW:
+        if min(_resting_on(sums, sizes), foreseen.resting_on(len(sizes))) >= FEW:
             return low, high
         losses = _sums(self.units, (self.ratio - 1.0) * (1.0 - self.reward))
         ends = [lower_bound(one, -1.0, 0.025, Bets.everywhere(), sizes) for one in (self._plain(), losses)]
@@ -226,8 +235,9 @@ def _quantile(units: int, confidence: float) -> float:
     return float(special.stdtrit(max(units - 1.0, 1.0), 0.5 * (1.0 + confidence)))
 
 
-def _effective(values: FloatArray) -> float:
-    """Return the effective number of values that are not negative: (Σv)²/Σv²."""
+def _resting_on(sums: FloatArray, sizes: FloatArray) -> float:
+    """Return how many units the spread of their mean rests on: (Σv)²/Σv² of the squared deviations v."""
+    values = (sums - float(sums.sum() / sizes.sum()) * sizes) ** 2
     largest = float(values.max())
     if largest == 0.0:
         return np.inf
