@@ -8,7 +8,7 @@ import poem
 from poem.certificates.paired import can_control
 from poem.errors import CheckpointError, InputError
 from poem.learning.certification import _copied
-from poem.learning.reserve import Reserve
+from poem.learning.reserve import WORDS, Reserve
 
 BOUNDS = (0.0, 1.1)
 
@@ -54,12 +54,21 @@ def test_with_times_what_is_learnt_from_comes_before_what_certifies():
     assert sorted(held.group) == [3, 4, 5]
 
 
-@pytest.mark.parametrize("times", [False, True])
-def test_where_units_alternate_their_order_is_no_condition(times):
-    reserve = Reserve.of(returning(times), 0)
-    assert reserve.order == "units"
-    learnt, _ = reserve.cut(3)
-    assert len(learnt) == (3 if times else 6)
+def test_where_units_alternate_and_there_are_no_times_they_are_drawn_at_random():
+    drawn = set()
+    for seed in range(20):
+        reserve = Reserve.of(returning(times=False), seed)
+        assert reserve.order == "units"
+        learnt, held = reserve.cut(3)
+        assert len(learnt) + len(held) == 9
+        assert not set(learnt.group) & set(held.group)
+        drawn |= set(held.group)
+    assert drawn == set(range(6))
+
+
+def test_with_times_the_conditions_say_that_units_which_come_late_certify():
+    assert Reserve.of(returning(), 0).order == "late"
+    assert "first seen last" in WORDS["late"]
 
 
 def test_a_checkpoint_belongs_to_its_times(tmp_path):
@@ -138,7 +147,7 @@ def test_where_contexts_and_propensities_change_along_the_rows_nothing_is_certif
     found = [poem.fit(retrained(seed), learners="direct", loss_bounds=(0, 1), seed=seed) for seed in range(5)]
     assert not any(one.certified for one in found)
     objections = [one.certificate.objections for one in found if one.certificate is not None]
-    assert any("propensities change along the rows" in text for texts in objections for text in texts)
+    assert any("propensities change along them" in text for texts in objections for text in texts)
 
 
 def test_a_start_from_the_same_log_is_refused_and_any_other_is_a_condition():

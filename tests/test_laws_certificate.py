@@ -500,8 +500,9 @@ def test_propensities_that_cannot_be_right_are_objected_to(loss_bounds):
     assert (right.certified, right.objections) == (True, ())
     assert found.gain_at_least > 0.0
     assert not found.certified
-    (objection,) = found.objections
-    assert objection.startswith("the propensities cannot be right: the mean weight is above 1.")
+    mean, of_one = found.objections
+    assert mean.startswith("the propensities cannot be right: the mean weight is above 1.")
+    assert of_one.startswith("the propensities cannot be right: the weights 1/p of ")
 
 
 def test_bounds_from_the_data_are_named_as_a_condition():

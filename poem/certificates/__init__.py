@@ -3,6 +3,7 @@
 from poem.certificates.adaptive import Adaptation, adapts, earliest_rows, unexplained
 from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
 from poem.certificates.choices import Choices, choices_of
+from poem.certificates.doubts import doubts
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
 from poem.certificates.tails import LEAST_TAIL, extremes, heavy_tail, pareto_k, shape_of_largest, tail_size
@@ -21,6 +22,7 @@ __all__ = [
     "can_control",
     "can_have_steps",
     "choices_of",
+    "doubts",
     "earliest_rows",
     "extremes",
     "finite",

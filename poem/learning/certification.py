@@ -108,7 +108,7 @@ def certificate_of(
     span = calibration.loss_high - calibration.loss_low
     found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
     losses = np.concatenate([training.log.loss, fresh.loss])
-    more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan))
+    more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan), plan.doubts)
     logged = found.logged if fresh.outcome == "loss" else 0.0 - found.logged
     return replace(found, logged=logged, objections=found.objections + sum(more, ()))
 
@@ -129,9 +129,15 @@ def _shuffled(plan: Plan) -> tuple[str, ...]:
             "propensities change with time, so that the logging policy may have learnt from its own log, and what "
             "certifies of a packed log is drawn at random. Certify on a later log instead (poem.certify)",
         )
+    if plan.order == "units":
+        return (
+            "propensities change along the rows, so that the logging policy may have learnt from its own log, and rows "
+            "of different units alternate. Pass time=, so that the latest can certify",
+        )
     return (
-        "contexts and propensities change along the rows and there are no times, so that poem cannot tell what came "
-        "first. Pass time=, or shuffle the rows if the logging policy did not learn from its own log",
+        "rows are sorted by contexts, outputs or outcomes, propensities change along them, and there are no times, so "
+        "that poem cannot tell what came first. Pass time=, or shuffle the rows if the logging policy did not learn "
+        "from its own log",
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poem.certificates import adapts
+from poem.certificates import adapts, doubts
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.evaluation import PLURAL, Calibration
@@ -22,6 +22,7 @@ class Plan:
     ``first`` is learnt from; ``rest`` is all that has not been looked at, ``most`` units. Of the latter, ``cut`` gives
     back what a certificate does not need, unless the size was ``fixed``. A plan is ``settled`` if candidates do not
     compete again, and ``unordered`` if the order of rows is not that of time, although propensities change along them.
+    ``doubts`` say what in the log contradicts the conditions of a certificate.
     """
 
     first: BanditLog
@@ -33,6 +34,7 @@ class Plan:
     order: Order = "given"
     settled: bool = False
     unordered: bool = False
+    doubts: tuple[str, ...] = ()
 
     @property
     def units(self) -> int:
@@ -57,7 +59,8 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
             raise InputError(
                 "what certifies must be other rows than those that are learnt from; both logs are the same."
             )
-        return Plan(log, (validation,), "auto", most=int(validation.units().max()) + 1)
+        most = int(validation.units().max()) + 1
+        return Plan(log, (validation,), "auto", most=most, doubts=doubts(validation, in_order=True))
     folds: Validation = "auto" if isinstance(validation, float | np.floating) else validation
     share = check_share(validation) if isinstance(validation, float | np.floating) else KEPT
     reserve = Reserve.of(log, seed)
@@ -66,8 +69,9 @@ def plan_of(log: BanditLog, validation: Validation, seed: int, certifies: bool) 
     most = min(max(round(share * reserve.units), 1), reserve.units - 1)
     first, rest = reserve.cut(most)
     fixed = isinstance(validation, float | np.floating)
-    unordered = reserve.order == "random" and adapts(log).changes
-    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered=unordered)
+    unordered = reserve.order in ("random", "units") and adapts(log).changes
+    found = doubts(log, in_order=reserve.order == "rows")
+    return Plan(first, (rest,), folds, reserve, most, fixed, reserve.order, unordered=unordered, doubts=found)
 
 
 def conditions_of(fresh: BanditLog, calibration: Calibration, plan: Plan) -> tuple[str, ...]:

@@ -9,21 +9,25 @@ from scipy import special
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.data import BanditLog
 
-Order = Literal["time", "rows", "units", "random", "hashed", "mixed", "given"]
+Order = Literal["time", "late", "rows", "units", "random", "hashed", "mixed", "given"]
 
 BLOCKS = 10  # of rows whose contexts are compared
 DIRECTIONS = 64  # in which they are compared, at the most
 AT_ONCE = 8  # of them, which are few numbers beside the contexts
 SORTED = 1e-3  # p-value under which contexts are taken to change along the rows
+SORTED_OUTPUTS = 1e-6  # the same for outputs, whose weights have heavy tails
+MOST_LOG = 50.0  # of a weight, so that its square is finite
 
 KEEPS = "and the policy is better throughout them or not at all"
 WORDS: dict[Order, str] = {
     "time": "{units} are independent and alike, or rows are in the order of their times (the latest certify) " + KEEPS,
+    "late": "{units} are independent and those that come late are like all others, or rows are in the order of their "
+    "times " + KEEPS + " (rows of different {units} alternate, and those that were first seen last certify)",
     "rows": "{units} are independent and alike, or rows are in the order of time (the last ones certify) " + KEEPS,
     "units": "{units} are independent and alike, and the logging policy did not learn from its own log (rows of "
-    "different {units} alternate, so that their order does not help)",
-    "random": "{units} are independent and alike, and the logging policy did not learn from its own log (contexts "
-    "change along the rows and there are no times, so the ones that certify were drawn at random)",
+    "different {units} alternate, so those that certify were drawn at random)",
+    "random": "{units} are independent and alike, and the logging policy did not learn from its own log (rows are "
+    "sorted by contexts, outputs or outcomes and there are no times, so the ones that certify were drawn at random)",
     "hashed": "{units} are independent and alike, and the logging policy did not learn from its own log (those of a "
     "packed log that certify were drawn at random)",
     "mixed": "{units} are independent and alike, and none of the loggers was learnt from this log",
@@ -37,8 +41,10 @@ class Reserve:
     """A log's independent units in the order in which they are used: the first are learnt from, the last certify.
 
     A logging policy that learns while it logs is no obstacle if units come one after the other: every row that
-    certifies then comes after all that was learnt from. Where the rows of units alternate, those of learnt units that
-    come after the first row that certifies are left out if there are times.
+    certifies then comes after all that was learnt from. Where the rows of units alternate, that takes times: rows of
+    learnt units that come after the first row that certifies are left out. Units that come late are no sample of all
+    then (frequent users come early), and the conditions say so. Without times, the order of such units does not help,
+    and they are drawn at random.
 
     Attributes
     ----------
@@ -48,7 +54,7 @@ class Reserve:
     moment : (n,) int or None
         The place of each row in time, if there are times.
     units : int
-    order : "time", "rows", "units", "random" or "mixed"
+    order : "time", "late", "rows", "units", "random" or "mixed"
     """
 
     log: BanditLog
@@ -66,17 +72,19 @@ class Reserve:
         units = log.units()
         count = int(units.max()) + 1
         mixed = log.propensities == "balanced"
+        drawn = np.random.default_rng([seed, 8]).permutation(count)[units]
         if mixed or (log.time is None and _is_sorted(log, seed)):
-            place = np.random.default_rng([seed, 8]).permutation(count)
-            return cls(log, place[units], None, count, "mixed" if mixed else "random")
+            return cls(log, drawn, None, count, "mixed" if mixed else "random")
         moment = np.arange(len(log)) if log.time is None else _ranks(log.time)
         first = np.full(count, len(log))
         np.minimum.at(first, units, moment)
         place = _ranks(first)[units]
         in_turn = np.empty(len(log), dtype=np.int64)
         in_turn[moment] = place
-        order: Order = "units" if np.any(np.diff(in_turn) < 0) else "rows" if log.time is None else "time"
-        return cls(log, place, None if log.time is None else moment, count, order)
+        alternate, timed = bool(np.any(np.diff(in_turn) < 0)), log.time is not None
+        if timed:
+            return cls(log, place, moment, count, "late" if alternate else "time")
+        return cls(log, drawn if alternate else place, None, count, "units" if alternate else "rows")
 
     def cut(self, kept: int) -> tuple[BanditLog, BanditLog]:
         """Return what is learnt from, and the ``kept`` units that certify, in order."""
@@ -95,6 +103,23 @@ def _ranks(values: AnyArray) -> IntArray:
 
 
 def _is_sorted(log: BanditLog, seed: int) -> bool:
+    """Tell whether rows are in another order than that of time: by contexts, outputs or losses."""
+    steps = np.diff(log.loss)
+    by_loss = len(log) >= 3 * BLOCKS and bool(steps.any()) and bool((steps >= 0.0).all() or (steps <= 0.0).all())
+    return by_loss or _by_output(log) or _by_context(log, seed)
+
+
+def _by_output(log: BanditLog) -> bool:
+    """Tell whether outputs change along the rows, and not because their propensities do: 1[y = a]/p keeps its mean."""
+    if len(log) < 3 * BLOCKS or not log.structure.one_each:
+        return False
+    common = np.argsort(-np.bincount(log.y), kind="stable")[:AT_ONCE]
+    weights = np.exp(np.minimum(-log.log_propensity, MOST_LOG))
+    values = np.where(log.y[:, None] == common, weights[:, None], 0.0)
+    return bool(_p_values(values).min(initial=1.0) * len(common) < SORTED_OUTPUTS)
+
+
+def _by_context(log: BanditLog, seed: int) -> bool:
     """Tell whether contexts change along the rows of a log (an analysis of variance in a few directions)."""
     seen, first = np.unique(log.context, return_index=True)
     contexts = seen[np.argsort(first)]

@@ -1,0 +1,118 @@
+"""What in a log contradicts the conditions of a certificate: each doubt is a reason to refuse one.
+
+A certificate takes for granted that propensities are right, that units are independent, and that rows are in the order
+of time. None of this can be proven from a log, but some of it can be refuted.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special
+
+from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.certificates.adaptive import MOST_ROWS, adapts
+from poem.data import BanditLog
+
+SURELY = 4.0  # standard errors above what chance explains
+MANY = 0.01  # share of the rows that decisions which were kept concern at least
+DIGITS = 12  # in which sums over equal contexts agree
+WRONG = 0.01  # how often right propensities may be called wrong
+BACKWARDS = 0.001  # how often rows in the order of time may be called reversed
+MOST_OUTPUTS = 50  # whose propensities are tested one by one
+MOST_FEATURES = 16  # that cut the contexts into halves
+LEAST_LOGGED = 20  # rows of an output in a half that say something about its propensities
+
+
+def doubts(log: BanditLog, in_order: bool) -> tuple[str, ...]:
+    """Say what contradicts the conditions of a certificate; ``in_order`` if it rests on the order of rows."""
+    n = len(log)
+    first, some = (log.take(rows) for rows in (np.arange(min(n, MOST_ROWS)), np.arange(0, n, -(-n // MOST_ROWS))))
+    # Rows that are not independent would also make propensities look wrong.
+    found = tuple(_kept_decisions(first)) or tuple(_wrong_propensities(some))
+    return found + (tuple(_backwards(first)) if in_order else ())
+
+
+def _kept_decisions(log: BanditLog) -> Iterator[str]:
+    """Doubt that units are independent: in one context, the output of another unit comes back too often.
+
+    Of two rows in the same context, the second has the output of the first with probability p if it was drawn anew. Any
+    excess was kept for a user or session, or copied.
+    """
+    if log.available is not None:
+        return  # what is available may differ between equal contexts
+    first, second = _neighbours(log)
+    p = np.exp(log.log_propensity[first])
+    y = log.y.reshape(len(log), -1)
+    same = (y[first] == y[second]).all(axis=1)
+    excess = float(same.sum() - p.sum())
+    if excess <= max(SURELY * np.sqrt(max(float((p * (1.0 - p)).sum()), 1.0)), MANY * len(log)):
+        return
+    yield (
+        f"decisions come back: {int(same.sum()):,} rows have the output of the row before in the same context, and "
+        f"about {p.sum():,.0f} would if decisions were drawn anew. If they were kept for a user or session, pass it as "
+        "group=; if rows are copies, drop these"
+    )
+
+
+def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
+    """Return rows that follow each other in equal contexts, of different units."""
+    sums = np.asarray(log.X @ np.random.default_rng(11).normal(size=log.n_features))
+    place = np.round(sums / (float(np.abs(sums).max(initial=0.0)) or 1.0), DIGITS)[log.context]
+    moment = np.arange(len(log)) if log.time is None else log.time
+    order = np.lexsort((moment, place))
+    first, second, units = order[:-1], order[1:], log.units()
+    apart = (place[first] == place[second]) & (units[first] != units[second])
+    return first[apart], second[apart]
+
+
+def _wrong_propensities(log: BanditLog) -> Iterator[str]:
+    """Doubt propensities that are too small: whatever the logging policy is, 1[y = a]/p has a mean of at most 1.
+
+    That is so for each output a, and in each part of the contexts. The parts are all of them, and the halves that a
+    feature cuts them into. The distribution of 1/p leans to the right, so the normal test errs on the careful side.
+    """
+    if log.propensities != "logged" or not log.structure.one_each or log.available is not None:
+        return
+    outputs, code = np.unique(log.y, return_inverse=True)
+    if len(outputs) > MOST_OUTPUTS:
+        return
+    tests = [(*_excess(log, part, code == a), a, where) for where, part in _halves(log) for a in range(len(outputs))]
+    z, mean, a, where = max(tests)
+    if special.ndtr(-z) * len(tests) >= WRONG:
+        return
+    yield (
+        f"the propensities cannot be right: the weights 1/p of {log.labels[int(outputs[a])]!r}{where} have a mean of "
+        f"{mean:.3g}, and right ones have at most 1 (but for chance, with probability {WRONG:.0%})"
+    )
+
+
+def _halves(log: BanditLog) -> Iterator[tuple[str, BoolArray]]:
+    """Yield parts of the rows, in words and as masks: all of them, and both halves by each of the first features."""
+    yield "", np.ones(len(log), dtype=bool)
+    for column in range(min(log.n_features, MOST_FEATURES)):
+        values = np.asarray(log.X[:, [column]].sum(axis=1)).ravel()[log.context]
+        high = values > np.median(values)
+        if high.any():
+            yield f" where feature {column} is high", high
+            yield f" where feature {column} is low", ~high
+
+
+def _excess(log: BanditLog, part: BoolArray, chosen: BoolArray) -> tuple[float, float]:
+    """Return by how many standard errors the mean of 1[y = a]/p is above 1 in some rows, and the mean."""
+    if np.count_nonzero(part & chosen) < LEAST_LOGGED:
+        return -np.inf, 1.0
+    weights: FloatArray = np.where(chosen, np.exp(-log.log_propensity), 0.0)
+    sums = np.bincount(log.units(), np.where(part, weights - 1.0, 0.0))
+    spread = float(np.sqrt(sums @ sums))
+    return float(sums.sum()) / max(spread, 1e-300), float(weights[part].mean())
+
+
+def _backwards(log: BanditLog) -> Iterator[str]:
+    """Doubt the order of rows: a logging policy that seems to know later rewards, and not earlier ones."""
+    if log.time is not None:
+        return
+    if adapts(log.take(np.arange(len(log))[::-1])).p_value < BACKWARDS:
+        yield (
+            "the rows seem to be newest first: propensities follow the rewards of later rows. Put the oldest first, or "
+            "pass time="
+        )
