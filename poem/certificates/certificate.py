@@ -11,7 +11,7 @@ from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
 from poem.estimators import Bets, Terms, downside, goal_bound, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
-from poem.text import Sheet
+from poem.text import Sheet, counted
 
 SURE = 3.6  # standard errors of a gain that give a certificate with probability 95%, as simulated
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
@@ -107,7 +107,7 @@ class Certificate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
+        sure = f"{self.confidence:.0%} confidence, {counted(self.rows, 'fresh row')} in {counted(self.units, 'unit')}"
         lines = [
             f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
             f"estimated gain {self.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]",

@@ -11,6 +11,7 @@ from poem.errors import InputError, LearningError
 from poem.estimators import LARGEST_LOG_RATIO, Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
 from poem.packed import PackedLog, quantiles_of
+from poem.text import counted
 
 PLURAL = {"loss": "losses", "reward": "rewards"}
 LossBounds = tuple[float, float] | Literal["auto"]
@@ -142,8 +143,8 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
     log.need_propensities()
     if len(log) < MIN_ROWS:
         raise LearningError(
-            f"the log has {len(log)} rows; at least {MIN_ROWS} are needed for the bound that learning rests on. "
-            "Collect more rows."
+            f"the log has {counted(len(log), 'row')}; at least {MIN_ROWS} are needed for the bound that learning rests "
+            "on. Collect more rows."
         )
     if bool(np.all(log.y == log.y[0])):
         raise LearningError(

@@ -9,6 +9,7 @@ from poem.arrays import IntArray
 from poem.estimators import LARGEST_LOG_RATIO, Rows
 from poem.evaluation.support import ActionSupport, Support
 from poem.evaluation.weight_facts import WeightFacts, weight_facts
+from poem.text import counted
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
@@ -99,13 +100,12 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
 def diagnosed(facts: WeightFacts, support: Support | None) -> Diagnostics:
     """Say what speaks for and against some weights."""
     effective, units, mean, stderr = facts.effective, facts.units, facts.mean, facts.stderr
+    independent = counted(units, "independent unit")
     z = (mean - 1.0) / stderr if stderr > 1e-12 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
     largest, clipped, shape, certain = facts.largest, facts.clipped, facts.shape, facts.unsupported
     findings = (
-        _high_is_good(
-            "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
-        ),
-        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {units} independent units"),
+        _high_is_good("effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {independent} count"),
+        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {independent}"),
         _low_is_good("largest weight share", largest, 0.05, 0.2, f"one unit carries {largest:.0%} of all weight"),
         _mean_weight(mean, z),
         _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
@@ -172,5 +172,6 @@ def _events(count: float | None) -> Finding:
     """
     if count is None:
         return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
-    reason = f"the estimate rests on the outcomes of about {count:.0f} units"
+    units = "unit" if 0.5 < count < 1.5 else "units"
+    reason = f"the estimate rests on the outcomes of about {count:.0f} {units}"
     return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)

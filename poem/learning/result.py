@@ -10,7 +10,7 @@ from poem.estimators import Estimate
 from poem.evaluation import PLURAL, Calibration
 from poem.learning.selection import MEANING, NO_TREES, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
-from poem.text import Grid, Sheet
+from poem.text import Grid, Sheet, counted
 
 Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
@@ -140,7 +140,9 @@ class Fit:
 
     def _certified_lines(self) -> list[str]:
         count = len(self.table) - 1  # without the imitation
-        lines = [f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {count} candidates."]
+        lines = [
+            f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {counted(count, 'candidate')}."
+        ]
         lines.append(self._verdict())
         found = self.certificate
         if found is not None:

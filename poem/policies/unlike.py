@@ -7,6 +7,7 @@ from poem.errors import MismatchError
 from poem.packed import PackedLog
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
+from poem.text import counted
 
 SHOWN = 3  # names that are said of each side
 ADVICE = "Pack it with --policy policy.poem (pack_log(policy=…))."
@@ -41,7 +42,7 @@ def _differences(policy: Policy | FlooredPolicy, log: PackedLog) -> Iterator[str
     yield from _names("outputs", labels, policy.labels)
     yield from _names("features", log.feature_names, policy.feature_names)
     if log.n_features != policy.n_features:
-        yield f"it has {log.n_features:,} features, and the policy has {policy.n_features:,}"
+        yield f"it has {counted(log.n_features, 'feature')}, and the policy has {policy.n_features:,}"
     yield from _recipes("features", log.features, policy.features)
     if mine.described:
         yield from _names("features of actions", kind.action_names, policy.action_names)

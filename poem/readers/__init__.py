@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
     from poem.readers.registry import FORMATS, format_named
     from poem.readers.streaming import LogStream
-    from poem.readers.times import times_of
+    from poem.readers.times import AS_TIMES, times_of
+    from poem.readers.values import AS_NUMBERS
 
 __all__ = [
+    "AS_NUMBERS",
+    "AS_TIMES",
     "FORMATS",
     "INDEXES",
     "OF_ACTIONS",
@@ -83,7 +86,8 @@ _MODULES = {
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),
     "registry": ("FORMATS", "format_named"),
     "streaming": ("LogStream",),
-    "times": ("times_of",),
+    "times": ("AS_TIMES", "times_of"),
+    "values": ("AS_NUMBERS",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
