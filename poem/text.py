@@ -43,6 +43,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else several}"
 
 
+def rounded(count: float) -> int:
+    """Return a number of things with two digits that count, at least 1."""
+    return int(float(f"{max(count, 1.0):.1e}"))
+
+
 def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 

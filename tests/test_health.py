@@ -171,7 +171,7 @@ def test_rewards_as_text_are_said_to_be_so_with_advice():
     assert "'reward' holds its numbers as text" in health.reasons[0]
     assert "Store it as numbers" in health.reasons[0]
     assert health.of("rows").value == 400  # the rest of the report takes them for numbers
-    with pytest.raises(ReadError, match="'reward' should hold numbers.*Store it as numbers"):
+    with pytest.raises(ReadError, match=r"'reward' should hold numbers.*Store it as numbers"):
         poem.read_log(table)
 
 

@@ -194,11 +194,12 @@ def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options
     """Learn from a packed log; it is inspected by a sample."""
     from poem.health import check_fit
     from poem.packed import sample_units
-    from poem.policies import check_packed, made_log
+    from poem.policies import check_packed_for, made_log
 
     if options.out_of_time:
         raise InputError("--out-of-time needs rows in the order of time, which a packed log has not. Leave it out.")
-    check_packed(start, log, str(options.start))
+    if start is not None:
+        check_packed_for(options.start, start, log)
     log = estimated(log, options)
     with working(options, "inspecting"):
         some = sample_units(log, 200_000, log.memory / 8).log

@@ -226,5 +226,7 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
     if max(abs(low), abs(high)) > LARGEST_LOSS:
-        raise InputError(f"loss_bounds must be at most {LARGEST_LOSS:g} in size, as losses; found {loss_bounds}.")
+        raise InputError(
+            f"loss_bounds must be at most {LARGEST_LOSS:g} in size, as losses and rewards; found {loss_bounds}."
+        )
     return low, high

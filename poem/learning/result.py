@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any, Literal
 
-from poem.certificates import Certificate, finite
+from poem.certificates import LIKELY, Certificate, finite
 from poem.estimators import Estimate
 from poem.evaluation import PLURAL, Calibration
 from poem.learning.selection import MEANING, NO_TREES, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
-from poem.text import Grid, Sheet, counted
+from poem.text import Grid, Sheet, counted, rounded
 
 Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
@@ -183,9 +182,9 @@ class Fit:
             return []
         lines = []
         found = self.certificate
-        if found is not None and isfinite(found.units_needed) and not found.objections:
+        if found is not None and found.needs_more:
             rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
-            lines.append(f"To certify such a gain takes a log of about {_rounded(rows):,} rows.")
+            lines.append(f"To certify such a gain {LIKELY} takes a log of about {rounded(rows):,} rows.")
         if self.origin == "logging policy":
             lines.append("The policy is the logging policy.")
         elif self.origin == "imitation":
@@ -314,8 +313,3 @@ class Fit:
     @property
     def _estimated(self) -> bool:
         return self.propensities == "estimated"
-
-
-def _rounded(count: float) -> int:
-    """Return a number with two digits that count."""
-    return int(float(f"{max(count, 1.0):.1e}"))
