@@ -239,6 +239,16 @@ def test_a_column_that_is_no_feature_makes_a_log_unreadable_not_an_error():
     assert "'odd'" in health.of("readable").text
 
 
+def test_numbers_as_text_are_said_to_become_categories():
+    prices = [f"{row % 7}.5" for row in range(400)]
+    finding = inspect(raw(price=prices)).of("numbers as categories")
+    assert finding.verdict == "with care"
+    assert "1 column holds numbers as text, which become categories: 'price'" in finding.text
+    assert "--one-hot" in finding.advice
+    codes = poem.Encoding(one_hot=["price"])
+    assert inspect(raw(price=prices), encoding=codes).of("numbers as categories") is None
+
+
 def test_numbers_that_overflow_are_no_error():
     for changes in ({"loss": at({1, 2}, 1e300)}, {"propensity": np.full(400, 1e-320)}):
         json.loads(inspect(raw(**changes)).to_json(), parse_constant=pytest.fail)

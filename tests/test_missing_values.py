@@ -426,6 +426,18 @@ def test_inspect_takes_categories(frame, values, tmp_path):
 # ---- commands ---------------------------------------------------------------------------------------
 
 
+def test_training_says_which_numbers_are_text(tmp_path, capsys):
+    table = _shop_with_gaps(600, 0).assign(size=[str(row % 5) for row in range(600)])
+    table.to_parquet(tmp_path / "log.parquet")
+    named = ("train", tmp_path / "log.parquet", "-o", tmp_path / "policy.poem", *FIT, *COLUMNS)
+    call(*named)
+    err = capsys.readouterr().err
+    assert "numbers that are stored as text become categories: 'size'" in err
+    assert "name them as categories (--one-hot)" in err
+    call(*named, "--one-hot", "size")
+    assert "stored as text" not in capsys.readouterr().err
+
+
 def test_a_shop_with_empty_cells_from_log_to_decisions(tmp_path, capsys):
     """Age decides what sells; where it is missing, the same article does."""
     table, later = (_shop_with_gaps(rows, seed) for rows, seed in ((600, 0), (300, 1)))

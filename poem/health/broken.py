@@ -7,11 +7,11 @@ import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
 from poem.data import LARGEST_LOSS, LEAST_SPREAD
-from poem.data.features import Features, Numeric, Vector, in_pairs
+from poem.data.features import Encoding, Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
 from poem.files import Column, coded, decoded, flattened, floats, is_list, is_number, is_text, lengths, strings
-from poem.health.finding import Finding, Topic, Verdict, percent
-from poem.readers import AS_NUMBERS, AS_TIMES, RawLog, times_of
+from poem.health.finding import Finding, Topic, Verdict, listed, percent
+from poem.readers import AS_NUMBERS, AS_TIMES, TEXT_ADVICE, RawLog, numbers_as_text, times_of
 from poem.structures import Labels
 from poem.text import counted
 
@@ -209,6 +209,15 @@ def check_contexts(sound: Sound, recipe: Features | None) -> None:
     sound.bad_context = bad
     what = f"have a number in the context that is infinite, or missing where none may be, most often {worst!r}"
     sound.note("contexts", "broken contexts", bad, what, "Fix such rows, or leave the column out (--ignore).")
+
+
+def check_categories(sound: Sound, encoding: Encoding | None) -> None:
+    """Find columns of features whose numbers are text: each of them is a category, which nobody may have meant."""
+    names = numbers_as_text(sound.raw, encoding)
+    if names:
+        hold = "holds" if len(names) == 1 else "hold"
+        text = f"{counted(len(names), 'column')} {hold} numbers as text, which become categories: {listed(names)}"
+        sound.say("features", "numbers as categories", "with care", text, TEXT_ADVICE)
 
 
 def _whole(sound: Sound, recipe: Features | None) -> set[str]:

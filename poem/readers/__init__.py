@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
     from poem.readers.registry import FORMATS, format_named
     from poem.readers.streaming import LogStream
+    from poem.readers.text_numbers import TEXT_ADVICE, note_on_text, numbers_as_text
     from poem.readers.times import AS_TIMES, times_of
     from poem.readers.values import AS_NUMBERS
 
@@ -31,6 +32,7 @@ __all__ = [
     "INDEXES",
     "OF_ACTIONS",
     "SUM_OFF",
+    "TEXT_ADVICE",
     "UNFINISHED",
     "Choices",
     "Columns",
@@ -56,6 +58,8 @@ __all__ = [
     "log_of",
     "looks_like",
     "note_on_gaps",
+    "note_on_text",
+    "numbers_as_text",
     "read_contexts",
     "read_log",
     "read_raw",
@@ -86,6 +90,7 @@ _MODULES = {
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),
     "registry": ("FORMATS", "format_named"),
     "streaming": ("LogStream",),
+    "text_numbers": ("TEXT_ADVICE", "note_on_text", "numbers_as_text"),
     "times": ("AS_TIMES", "times_of"),
     "values": ("AS_NUMBERS",),
 }
