@@ -1,5 +1,6 @@
 """What each estimator found for one policy on the rows of a log."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from poem.arrays import IntArray
@@ -84,7 +85,7 @@ def find(
     return Part(policy.name, found, findings, len(followed) < len(estimators), facts.unsupported)
 
 
-def unclipped(estimators: dict[str, Estimator], interval: Method) -> str | None:
+def unclipped(estimators: Mapping[str, Estimator], interval: Method) -> str | None:
     """Return the estimator that decides, if it does not clip weights; None if it does, or if there is none."""
     if not estimators:
         return None

@@ -44,7 +44,7 @@ class Watch:
                 f"Answer: keep running. After {counted(gate.rows, 'row')} it is not clear whether the gain is {than}."
             )
         verb = "is" if gate.answer == "ship" else "is not"
-        clear = f"this was clear after {counted(gate.decided_at, 'row')}"
+        clear = f"this was clear after {counted(gate.decided_at or 0, 'row')}"
         return f"Answer: {gate.answer}. The gain {verb} {than} {sure}; {clear}."
 
     def sheet(self) -> Sheet:

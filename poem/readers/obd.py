@@ -30,7 +30,7 @@ def read_table(
     if not is_layout(table.column_names):
         raise ReadError(f"{path.name} is not of the Open Bandit Dataset: it lacks one of {', '.join(HEADER)}.")
     at = table.column_names.index("position")
-    return table.set_column(at, "position", table.column(at).cast(pa.string()))
+    return table.set_column(at, "position", table.column(at).cast(pa.string()).dictionary_encode())
 
 
 def items_beside(path: Path) -> tuple[Any, ...] | None:
