@@ -30,7 +30,7 @@ def read_table(
     if not is_layout(table.column_names):
         raise ReadError(f"{path.name} is not of the Open Bandit Dataset: it lacks one of {', '.join(HEADER)}.")
     at = table.column_names.index("position")
-    return table.set_column(at, "position", table.column(at).cast(pa.string()).dictionary_encode())
+    return table.set_column(at, "position", table.column(at).cast(pa.string()))
 
 
 def items_beside(path: Path) -> tuple[Any, ...] | None:
@@ -60,6 +60,7 @@ FORMAT = Format(
     takes=csv.FORMAT.takes,
     roles=Roles(output=("item_id",), reward="click", propensity="propensity_score", time="timestamp"),
     ignored=("user-item_affinity_*",),  # of the items, not of the user
+    categories=("position",),
     sides=_sides,
     labels=items_beside,
     cut=by_records(read_table, csv.known_of),

@@ -167,7 +167,7 @@ def read_raw(
             described=described,
             progress=progress,
         )
-        ignored = kind.ignored if columns.context is None else ()
+        raw, ignored = replace(raw, categories=kind.categories), kind.ignored if columns.context is None else ()
     else:
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
     raw = with_meaning(raw, columns, ignored, actions=actions, identity=identity, defaults=defaults)

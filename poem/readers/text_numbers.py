@@ -21,7 +21,7 @@ def numbers_as_text(raw: RawLog, encoding: Encoding | None) -> list[str]:
     """Return the columns of contexts and actions whose numbers are text, unless the encoding says what they are."""
     if raw.features is not None:
         return []  # the file says what its columns become
-    asked = set() if encoding is None else set(encoding.by_column())
+    asked = {*raw.categories, *(() if encoding is None else encoding.by_column())}
     return [
         f"{begin}{name}"
         for begin, table in feature_tables(raw)
