@@ -441,7 +441,7 @@ def test_svmlight_without_its_table(tmp_path):
     with refuses(ReadError, "log.svm holds contexts only", "log.csv or log.parquet", "--side"):
         poem.read_log(path)
     write(tmp_path / "log.csv", CSV)
-    with refuses(ReadError, "log.svm has 1 rows and log.csv has 3", "the same decisions in the same order"):
+    with refuses(ReadError, "log.svm has 1 row and log.csv has 3", "the same decisions in the same order"):
         poem.read_log(path)
     with refuses(InputError, "the table beside log.svm is LibSVM text itself"):
         poem.read_log(path, side=path)

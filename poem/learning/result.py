@@ -291,7 +291,9 @@ class Fit:
         if gain is not None and gain.missing > MANY:
             found.append(f"{gain.missing:.0%} of its decisions are such as the log does not hold")
         if validation.units < UNITS:
-            found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
+            found.append(
+                f"the log has {counted(validation.units, 'independent unit')} only; no interval can be had from so few"
+            )
         low, high = self.calibration.bounds
         if not low <= validation.value <= high:
             found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
