@@ -17,9 +17,10 @@ def numbers_in(raw: RawLog, name: str) -> FloatArray:
     """Return a column of numbers; what is missing is NaN."""
     column = decoded(raw.table.column(name))
     if not is_number(column.type):
+        odd = first_odd(column, raw.origin.place)
+        advice = "Fix such values, or name another column." if odd else AS_NUMBERS
         raise ReadError(
-            f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}"
-            f"{first_odd(column, raw.origin.place)}. {AS_NUMBERS}"
+            f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}{odd}. {advice}"
         )
     return floats(column)
 
