@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # of lines, and halves of surrogate pairs, which stand for the bytes of a file name that is not UTF-8.
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 BREAKS = re.compile("[\t\n]")
+CONSONANT_Y = re.compile("(?<![aeiou])y$")
 GAP = 2  # columns between two columns of a table
 # How a line begins in a terminal, and the colour of that beginning; the first one that fits counts.
 TONES = (
@@ -34,6 +35,17 @@ def visible(text: str) -> str:
 def visible_line(text: str) -> str:
     """Return the same as one line: what comes from a log must not look like a line of poem's own."""
     return BREAKS.sub(_escape, visible(text))
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, one or several: ``1 row``, ``2 classes``, ``1,200 entries``."""
+    several = f"{what}es" if what.endswith("s") else f"{CONSONANT_Y.sub('ie', what)}s"
+    return f"{number:,} {what if number == 1 else several}"
+
+
+def rounded(count: float) -> int:
+    """Return a number of things with two digits that count, at least 1."""
+    return int(float(f"{max(count, 1.0):.1e}"))
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -98,7 +98,7 @@ def test_losses_and_propensities_must_be_finite(rows, make_log, name, value):
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 0.1])
 def test_log_propensity_must_be_finite_and_not_positive(rows, make_log, value):
     column = with_value(np.log(rows.propensity), 17, value)
-    with refuses(LogError, "log_propensity must be finite", f"row 17 has {value}", "1 such rows", "Drop"):
+    with refuses(LogError, "log_propensity must be finite", f"row 17 has {value}", "1 such row", "Drop"):
         make_log(propensity=None, log_propensity=column)
 
 
@@ -106,7 +106,7 @@ def test_log_propensity_must_be_finite_and_not_positive(rows, make_log, value):
 def test_propensity_must_be_a_positive_probability(rows, make_log, value):
     column = with_value(rows.propensity, 17, value)
     with refuses(
-        LogError, "propensity must be in (0, 1]", f"row 17 has {value}", "1 such rows", "Drop such rows or fix"
+        LogError, "propensity must be in (0, 1]", f"row 17 has {value}", "1 such row", "Drop such rows or fix"
     ):
         make_log(propensity=column)
 

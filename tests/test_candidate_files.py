@@ -238,7 +238,7 @@ TWICE = [{"id": "a1", "price": 1.0, "kind": "new"}, {"id": "a1", "price": 2.0, "
 @pytest.mark.parametrize(
     ("rows", "parts"),
     [
-        (bad(candidates=[], distribution=[]), ["line 8, column 'candidates': there are no candidates (1 such rows)"]),
+        (bad(candidates=[], distribution=[]), ["line 8, column 'candidates': there are no candidates (1 such row)"]),
         (bad(candidates=None), ["line 8, column 'candidates': there are no candidates", "--ignore"]),
         (bad(output="a1", candidates=["a2", "a3"], distribution=[0.5, 0.5]), ["line 8", "the output 'a1' is not"]),
         (bad(output="zz"), ["line 8, column 'output': the output 'zz' is not among the row's candidates"]),

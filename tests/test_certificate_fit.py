@@ -1,6 +1,7 @@
 """A fit returns what it has certified on rows that nothing has seen, the logging policy, or nothing."""
 
 import re
+from dataclasses import replace
 from shutil import copytree
 from types import SimpleNamespace
 
@@ -234,7 +235,20 @@ def test_what_is_not_certified_says_how_many_rows_it_would_take():
     found = poem.fit(log, learners=FEW, selection=poem.Selection(confidence=1.0 - 1e-9))
     assert not found.certified
     assert np.isfinite(found.certificate.units_needed)
-    assert "To certify such a gain takes a log of about " in found.explain()
+    assert found.certificate.units_needed > found.certificate.units
+    assert "To certify such a gain with a probability of 95% takes a log of about " in found.explain()
+    assert "units would certify it with a probability of 95%" in str(found.certificate)
+    assert found.certificate.to_dict()["units_needed"] == found.certificate.units_needed
+
+
+def test_what_is_certified_does_not_say_how_many_units_it_would_take():
+    certificate = poem.fit(easy_log(), learners=FEW).certificate
+    lucky = replace(certificate, units_needed=2.0 * certificate.units)
+    assert lucky.certified
+    assert lucky.to_dict()["units_needed"] is None
+    assert "would certify" not in str(lucky)
+    unlucky = replace(certificate, gain_at_least=-0.1, units_needed=0.5 * certificate.units)
+    assert "would certify" not in str(unlucky)  # there are as many units already
 
 
 # ---- other ways to hold out -----------------------------------------------------------------------

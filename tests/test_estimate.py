@@ -6,6 +6,7 @@ import pytest
 import poem
 from poem.errors import InputError, MismatchError
 from poem.estimators import IPS, SNIPS
+from poem.evaluation.comparison import ALL
 
 
 def test_a_policy_that_no_row_supports_is_worth_nobody_knows_what():
@@ -73,8 +74,23 @@ def test_arguments_in_the_wrong_order_or_of_a_wrong_kind_are_named(class_log):
     policy = poem.uniform_policy(class_log)
     with pytest.raises(InputError, match=r"takes \(policy, log\); found BanditLog and Policy"):
         poem.estimate(class_log, policy)
-    with pytest.raises(InputError, match="estimator must be one such as"):
-        poem.estimate(policy, class_log, "ips")
+    with pytest.raises(InputError, match=r"no estimator 'best'; choose from IPS, .*DR.* or pass one such as poem.IPS"):
+        poem.estimate(policy, class_log, "best")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_estimators_have_the_names_and_the_values_of_evaluate(class_log, name):
+    policy = poem.constant_policy(class_log, class_log.labels[0]).with_floor(0.5)
+    found = poem.estimate(policy, class_log, name.lower())
+    line = poem.evaluate(policy, class_log, name.lower())["policy", name]
+    assert (found.value, found.stderr) == pytest.approx((line.value, line.stderr), rel=1e-9)
+    assert found.estimator == name
+
+
+def test_a_printed_estimate_names_its_estimator_and_the_level_of_its_interval(class_log):
+    policy = poem.uniform_policy(class_log)
+    assert str(poem.estimate(policy, class_log)).endswith("] (SNIPS, 95% interval)")
+    assert str(poem.estimate(policy, class_log, poem.IPS(clip=5.0))).endswith("] (clipped IPS, 95% interval)")
 
 
 @pytest.mark.parametrize(

@@ -338,3 +338,43 @@ def test_wrong_propensities_are_noticed(log):
     found = poem.evaluate(LOGGER, wrong).diagnostics["policy"]
     assert found["mean weight"].verdict == "don't"
     assert any("wrong propensities or support" in why for why in found.reasons)
+
+
+# ---- clipping, and who decides -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def far():
+    """A policy that prefers a rare output, and a log large enough to judge it without clipping."""
+    rng = np.random.default_rng(7)
+    p = np.where(rng.random(6000) < 0.7, 0.9, 0.3)  # of the output 1: clip 3
+    y = (rng.random(6000) >= p).astype(int)
+    log = poem.BanditLog(
+        rng.normal(size=(6000, 1)), y, loss=rng.random(6000), propensity=np.where(y == 0, p, 1.0 - p), labels=[0, 1]
+    )
+    return np.tile([0.1, 0.9], (6000, 1)), log
+
+
+def test_clipping_counts_against_estimators_that_clip(far):
+    found = poem.evaluate(far[0], far[1])
+    finding = found.diagnostics["policy"]["clipped mass"]
+    assert finding.value > 0.1
+    assert (finding.verdict, finding.note) == ("trust", True)
+    assert "not in DR, which decides" in repr(found)
+    assert found.diagnostics["policy"].verdict == found["policy", "DR"].verdict == "trust"
+    assert found["policy", "clipped IPS"].verdict in ("caution", "don't")
+
+
+@pytest.mark.parametrize(
+    ("estimators", "interval", "faulty"),
+    [
+        (["clipped IPS"], "t", True),
+        (["SNIPS", "clipped IPS"], "t", False),
+        ("all", "bernstein", True),
+        ("all", "betting", False),
+    ],
+)
+def test_clipping_is_a_fault_if_the_estimator_that_decides_clips(far, estimators, interval, faulty):
+    found = poem.evaluate(far[0], far[1], estimators, interval=interval)
+    finding = found.diagnostics["policy"]["clipped mass"]
+    assert (finding.verdict != "trust") == faulty == (not finding.note)

@@ -139,7 +139,7 @@ def test_one_group_gives_no_interval(one_group, interval):
         assert (line.difference_low, line.difference_high) == (-np.inf, np.inf)
         assert line.verdict == "don't"
         assert found.bound("policy", line.estimator, 0.975) == np.inf
-    assert "only 1 independent units" in repr(found)
+    assert "only 1 independent unit;" in repr(found)
 
 
 def test_one_group_is_judged_as_far_as_it_can_be_by_default(one_group):

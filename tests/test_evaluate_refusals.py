@@ -54,7 +54,7 @@ def test_probabilities_must_be_probabilities(log, value):
     at_logged, by_context = np.exp(POLICY.log_prob_of(log)), POLICY.marginals(log.X)
     at_logged[17], by_context[17, 2] = value, value
     for given in (at_logged, by_context, Probabilities(by_context)):
-        with refuses(InputError, "new: probabilities must be in [0, 1]", f"row 17 has {value}", "1 such values"):
+        with refuses(InputError, "new: probabilities must be in [0, 1]", f"row 17 has {value}", "1 such value)"):
             poem.evaluate({"new": given}, log)
 
 

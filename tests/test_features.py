@@ -239,7 +239,7 @@ def test_numbers_too_large_to_scale_are_refused():
     [
         ([[1.0, 2.0], [3.0]], "row 1, column 'x' has a list of 1 numbers where 2 are expected"),
         ([[1.0, 2.0], []], "row 1, column 'x' has a list of 0 numbers where 2 are expected"),
-        ([[1.0, 2.0], [3.0, float("-inf")]], "row 1, column 'x' is infinite (1 such values)"),
+        ([[1.0, 2.0], [3.0, float("-inf")]], "row 1, column 'x' is infinite (1 such value)"),
         ([[[1.0]]], "lists can hold numbers or strings"),
         ([date(2026, 1, 1)], "holds date32[day], which cannot be a feature"),
         ([b"a"], "holds binary, which cannot be a feature"),

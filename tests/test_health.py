@@ -72,7 +72,8 @@ def test_reports_are_valid_finite_json_with_all_that_was_found():
 
 
 def test_reasons_are_ordered_by_how_bad_they_are():
-    health = inspect(raw(propensity=at({3}, 0.0), loss=at({5}, np.nan)))
+    health = inspect(raw(propensity=at({3}, 0.0), row=list(range(400))))  # the latter looks like an id
+    assert {finding.verdict for finding in health.problems} == {"unfit", "with care"}
     assert [finding.verdict for finding in health.problems] == sorted(
         (finding.verdict for finding in health.problems), key=("unfit", "with care").index
     )
@@ -119,13 +120,59 @@ def test_broken_rows_are_counted_placed_and_left_out(name):
     assert finding.value == 2
     assert "the table, row 7" in finding.text
     assert finding.advice
-    assert finding.verdict == ("unfit" if column == "propensity" else "with care")
+    assert finding.verdict == "unfit"
     assert health.of("rows").value == health.of("contexts").value == 398
     assert inspect(raw()).of(name) is None
 
 
-def test_more_than_a_few_broken_rows_make_a_log_unfit():
-    assert inspect(raw(loss=at(set(range(40)), None))).verdict == "unfit"
+REFUSED_BY_READING = {
+    "rewards as text": {"loss": lambda column: [str(value) for value in column]},
+    "categories of text as losses": {"loss": lambda column: pa.array(map(str, column)).dictionary_encode()},
+    "propensities as text": {"propensity": lambda column: [str(value) for value in column]},
+    "one word among numbers": {"loss": lambda column: ["oops", *map(str, column[1:])]},
+    "one row without an output": {"output": at({5}, None)},
+    "one row without a loss": {"loss": at({5}, None)},
+    "one row with a huge loss": {"loss": at({5}, 1e200)},
+    "one row without a time": {"time": [None, *range(1, 400)]},
+    "one row without a logger": {"logger": [None, *["a"] * 399]},
+    "times as text": {"time": [str(row) for row in range(400)]},
+    "lists of groups": {"group": [[1]] * 400},
+    "an infinite feature": {"x1": at({5}, np.inf)},
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED_BY_READING)
+def test_what_reading_refuses_is_unfit(kind):
+    source = raw(**REFUSED_BY_READING[kind])
+    with pytest.raises(poem.PoemError):
+        log_of(source)
+    health = inspect(source)
+    assert health.verdict == "unfit"
+    assert all(finding.advice for finding in health.problems)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x1": at({5}, None)},
+        {"group": [None, *range(399)]},
+        {"loss": lambda column: pa.array(column).dictionary_encode()},
+    ],
+)
+def test_what_reading_takes_is_not_unfit(changes):
+    source = raw(**changes)
+    assert len(log_of(source)) == 400
+    assert inspect(source).fit
+
+
+def test_rewards_as_text_are_said_to_be_so_with_advice():
+    table = frame(loss=None).append_column("reward", pa.array(["0.5", "1"] * 200))
+    health = inspect(read_raw(table))
+    assert "'reward' holds its numbers as text" in health.reasons[0]
+    assert "Store it as numbers" in health.reasons[0]
+    assert health.of("rows").value == 400  # the rest of the report takes them for numbers
+    with pytest.raises(ReadError, match=r"'reward' should hold numbers.*Store it as numbers"):
+        poem.read_log(table)
 
 
 def test_files_and_lines_are_named(tmp_path):
@@ -181,7 +228,8 @@ def test_missing_and_estimated_propensities_are_said():
 @pytest.mark.parametrize("role", ["time", "group"])
 def test_columns_that_cannot_be_used_are_said_and_not_used(role):
     health = inspect(raw(**{role: ["soon"] * 400 if role == "time" else [[1]] * 400}))
-    assert health.of(f"no {role}").verdict == health.verdict == "with care"
+    assert health.of(f"no {role}").verdict == health.verdict == "unfit"
+    assert "--ignore" in health.of(f"no {role}").advice
     assert health.of("rows").value == 400
 
 
@@ -189,6 +237,16 @@ def test_a_column_that_is_no_feature_makes_a_log_unreadable_not_an_error():
     health = inspect(raw(odd=[b"bytes"] * 400))
     assert health.verdict == "unfit"
     assert "'odd'" in health.of("readable").text
+
+
+def test_numbers_as_text_are_said_to_become_categories():
+    prices = [f"{row % 7}.5" for row in range(400)]
+    finding = inspect(raw(price=prices)).of("numbers as categories")
+    assert finding.verdict == "with care"
+    assert "1 column holds numbers as text, which become categories: 'price'" in finding.text
+    assert "--one-hot" in finding.advice
+    codes = poem.Encoding(one_hot=["price"])
+    assert inspect(raw(price=prices), encoding=codes).of("numbers as categories") is None
 
 
 def test_numbers_that_overflow_are_no_error():

@@ -162,3 +162,11 @@ def test_commands_refuse_bounds_of_the_other_kind(files, tmp_path, capsys, kind,
     line = command_lines(files, kind, WRONG[kind], tmp_path / "new.poem")[name]
     assert "every possible " + kind in refused(capsys, *line)
     assert not (tmp_path / "new.poem").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "watch"])
+def test_help_says_that_bounds_are_those_of_rewards_in_a_log_of_rewards(capsys, command):
+    assert call(command, "--help") == 0
+    assert "lowest and highest possible loss, or reward in a log of rewards" in " ".join(
+        capsys.readouterr().out.split()
+    )

@@ -85,7 +85,7 @@ def test_scales_are_those_of_the_numbers_that_are_there():
 @pytest.mark.parametrize("values", [[1.0, np.inf], [None, -np.inf, 1.0], [NAN, np.inf], [np.inf]])
 @pytest.mark.parametrize("scale", [False, True])
 def test_infinite_numbers_are_an_error(values, scale):
-    with pytest.raises(LogError, match=r"row \d, column 'x' is infinite \(1 such values\).*Fill or drop"):
+    with pytest.raises(LogError, match=r"row \d, column 'x' is infinite \(1 such value\).*Fill or drop"):
         learnt(values, scale=scale)
 
 
@@ -209,7 +209,7 @@ def test_recipes_that_know_nothing_to_stand_in_are_written_as_before_and_refuse_
     features = Features.from_data(before)
     assert features.to_data() == before
     for gap in ({"x": [1.0, None], "v": [[1.0], [2.0]]}, {"x": [1.0, 1.0], "v": [[1.0], [None]]}):
-        with pytest.raises(LogError, match=r"row 1, column '[xv]' is empty or NaN \(1 such values\)"):
+        with pytest.raises(LogError, match=r"row 1, column '[xv]' is empty or NaN \(1 such value\)"):
             features.transform(pa.table(gap))
 
 
@@ -424,6 +424,18 @@ def test_inspect_takes_categories(frame, values, tmp_path):
 
 
 # ---- commands ---------------------------------------------------------------------------------------
+
+
+def test_training_says_which_numbers_are_text(tmp_path, capsys):
+    table = _shop_with_gaps(600, 0).assign(size=[str(row % 5) for row in range(600)])
+    table.to_parquet(tmp_path / "log.parquet")
+    named = ("train", tmp_path / "log.parquet", "-o", tmp_path / "policy.poem", *FIT, *COLUMNS)
+    call(*named)
+    err = capsys.readouterr().err
+    assert "numbers that are stored as text become categories: 'size'" in err
+    assert "name them as categories (--one-hot)" in err
+    call(*named, "--one-hot", "size")
+    assert "stored as text" not in capsys.readouterr().err
 
 
 def test_a_shop_with_empty_cells_from_log_to_decisions(tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_an_estimate_of_rewards_is_a_reward(logs, estimator):
     low, high = one.interval()
     assert 0.0 < low < one.value < high < 1.0
     assert (one.value, low, high) == (-two.value, *(-end for end in two.interval()[::-1]))
-    assert str(one) == f"{one.value:.4g} [{low:.4g}, {high:.4g}]"
+    assert str(one).startswith(f"{one.value:.4g} [{low:.4g}, {high:.4g}] (")
     assert replace(one, value=two.value) == two
 
 

@@ -100,8 +100,9 @@ def test_a_log_that_was_packed_on_its_own_is_refused_in_words(trained, command, 
     run("pack", trained / "later.csv", "-o", "own", *named, cwd=tmp_path)
     more = ("-o", "page.html") if command == "report" else ()
     found = run(command, trained / "policy.poem", "own", *more, cwd=tmp_path, status=2)
-    assert "own was packed in another way than the policy reads logs: it lacks the outputs 'c'." in found.stderr
-    assert "Pack it with --policy policy.poem (pack_log(policy=…))." in found.stderr
+    path = trained / "policy.poem"
+    assert f"own was packed in another way than {path} reads logs: it lacks the outputs 'c'." in found.stderr
+    assert f"Pack it again with poem pack --policy {path}." in found.stderr
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def own(folder, tmp_path):
 
 
 def refusal(policy, log, ask=poem.evaluate):
-    with pytest.raises(MismatchError, match=r"Pack it with --policy policy\.poem \(pack_log\(policy=…\)\)") as found:
+    with pytest.raises(MismatchError, match=r"Pack it again with pack_log\(policy=…\)") as found:
         ask(policy, log)
     return str(found.value)
 

@@ -290,11 +290,11 @@ def test_mixed_types_in_a_column(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"loss": [0.5, None, 1.0]}, ["row 1, column 'loss' is empty, NaN or infinite (1 such rows)", "Drop or fix"]),
+        ({"loss": [0.5, None, 1.0]}, ["row 1, column 'loss' is empty, NaN or infinite (1 such row)", "Drop or fix"]),
         ({"loss": [0.5, float("nan"), 1.0]}, ["row 1, column 'loss' is empty"]),
         ({"loss": pa.nulls(3)}, ["row 0, column 'loss' is empty", "(3 such rows)"]),
         ({"loss": [[0.5]] * 3}, ["column 'loss' should hold numbers and holds list<"]),
-        ({"x": [1.0, None, float("inf")]}, ["row 2, column 'x' is infinite (1 such values)", "leave the column out"]),
+        ({"x": [1.0, None, float("inf")]}, ["row 2, column 'x' is infinite (1 such value)", "leave the column out"]),
         ({"x": [[1.0], [2.0, 3.0], [1.0]]}, ["row 1, column 'x' has a list of 2 numbers where 1 are expected", "fix"]),
         ({"x": [[1.0], [float("inf")], [1.0]]}, ["row 1, column 'x' is infinite"]),
         ({"x": [b"\xff"] * 3}, ["column 'x' holds binary, which cannot be a feature", "Leave it out"]),
@@ -313,7 +313,7 @@ def test_mixed_types_in_a_column(tmp_path):
         ({"time": ["2026-11-16", "soon", "2026-11-17"]}, ["column 'time' should hold", "row 1: 'soon'", "ISO"]),
         ({"time": ["2026-11-16T08:00Z", "2026-11-16T08:00", None]}, ["row 1: '2026-11-16T08:00'", "all without one"]),
         ({"time": [[1]] * 3}, ["column 'time' should hold times and holds list<"]),
-        ({"time": ["2026-11-16", None, "2026-11-17"]}, ["row 1, column 'time' is empty (1 such rows)", "Drop"]),
+        ({"time": ["2026-11-16", None, "2026-11-17"]}, ["row 1, column 'time' is empty (1 such row)", "Drop"]),
         ({"time": [1.0, None, 2.0]}, ["row 1, column 'time' is empty"]),
     ],
 )  # fmt: skip
@@ -366,7 +366,7 @@ def test_a_column_has_one_role(tmp_path):
         ([-1.4, -0.7, 0.0], ["column 'propensity' holds numbers from -1.4 to 0", "look like logarithms", "-unit log"]),
         (
             [0.25, 0.0, 1.0],
-            ["row 1, column 'propensity' has the propensity 0", "above 0 (1 such rows)", "Drop such rows"],
+            ["row 1, column 'propensity' has the propensity 0", "above 0 (1 such row)", "Drop such rows"],
         ),
         ([0.25, -0.5, 1.0], ["row 1, column 'propensity' has the propensity -0.5"]),
         ([0.25, 0.5, 700.0], ["row 2, column 'propensity' has the propensity 700; no probability is above 1"]),
@@ -392,7 +392,7 @@ def test_propensities_in_another_unit_than_is_said(tmp_path):
         ([["u", "v"], ["u"], ["u"]], [[0.5, 0.5], [1.0], [1.0]], ["row 1, column 'output': the output 'v' is not"]),
         ("u", None, ["column 'candidates' should hold lists of candidates and holds"]),
         ([[["u"]]] * 3, None, ["column 'candidates' holds list<", "candidates are strings or numbers"]),
-        ([["u", "v"]] * 3, [[0.5, 0.5], [0.5, 0.4], [1.0, 0.0]], ["row 1", "add up to 0.9, not to 1 (1 such rows)"]),
+        ([["u", "v"]] * 3, [[0.5, 0.5], [0.5, 0.4], [1.0, 0.0]], ["row 1", "add up to 0.9, not to 1 (1 such row)"]),
         ([["u", "v"]] * 3, [[0.5, 0.5], [1.0, 0.0], [1.0, 0.0]], ["row 1, column 'distribution' has the propensity 0"]),
         ([["u", "v"]] * 3, [[1.5, -0.5], [0.0, 1.0], [1.0, 0.0]], ["row 0, column 'distribution' has the prop", "1.5"]),
         ([["u", "v"]] * 3, [[0.5, None]] * 3, ["row 0, column 'distribution': the probabilities add up to nan"]),
@@ -441,7 +441,7 @@ def test_svmlight_without_its_table(tmp_path):
     with refuses(ReadError, "log.svm holds contexts only", "log.csv or log.parquet", "--side"):
         poem.read_log(path)
     write(tmp_path / "log.csv", CSV)
-    with refuses(ReadError, "log.svm has 1 rows and log.csv has 3", "the same decisions in the same order"):
+    with refuses(ReadError, "log.svm has 1 row and log.csv has 3", "the same decisions in the same order"):
         poem.read_log(path)
     with refuses(InputError, "the table beside log.svm is LibSVM text itself"):
         poem.read_log(path, side=path)

@@ -368,7 +368,7 @@ def test_the_open_bandit_layout_is_read(tmp_path, name):
     assert (log.outcome, log.loss.tolist()) == ("reward", [0.0, -1.0, 0.0])
     assert np.exp(log.log_propensity).tolist() == [0.25, 0.5, 0.25]
     assert log.feature_names == ("position=1", "position=2", "position=3", "user_feature_0=81ce", "user_feature_0=9b27")
-    assert np.diff(log.time) == pytest.approx([0.957, 1.0])
+    assert np.diff(log.time) == pytest.approx([0.957, 1.0])  # and nobody is told that positions are categories
 
 
 def test_the_open_bandit_layout_may_lack_its_items(tmp_path):

@@ -344,3 +344,36 @@ def test_loggers_keep_their_names():
         1,
         1,
     ]
+
+
+# ---- numbers as text ---------------------------------------------------------------------------------
+
+PRICES = ["1.5", "2", "-3e2", None]
+
+
+def test_numbers_as_text_become_categories_with_a_warning():
+    with pytest.warns(poem.errors.PoemWarning, match="stored as text become categories: 'price'") as told:
+        log = poem.read_log(frame(price=PRICES))
+    assert "price=1.5" in log.feature_names
+    assert "store them as numbers" in str(told[0].message)
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1.5, 2.0, 3.0, None],
+        ["1.5", "2", "three", "4"],
+        ["007", "008", "009", "010"],
+        ["0", "1", "1", "0"],
+        pd.Categorical(["1", "2", "3", "4"]),
+    ],
+    ids=["numbers", "words", "codes", "two values", "categorical"],
+)
+def test_what_is_no_number_as_text_gives_no_warning(column):
+    poem.read_log(frame(price=column))
+
+
+@pytest.mark.parametrize("kind", ["one_hot", "hashed", "text"])
+def test_what_the_encoding_names_gives_no_warning(kind):
+    poem.read_log(frame(price=PRICES), features=poem.Encoding(**{kind: ["price"]}))

@@ -389,7 +389,7 @@ def test_one_unit_alone_speaks_for_nothing():
         found = poem.fit(easy_log(contexts=1, replay=200), learners=FEW, certify=False)
     assert (found.n_train, found.n_validation) == (150, 50)
     assert all(candidate.gain.at_worst(0.6) == np.inf for candidate in found.table)
-    assert "the log has 1 independent units only" in found.explain()
+    assert "the log has 1 independent unit only" in found.explain()
 
 
 def test_a_log_of_one_group_is_split_by_rows():

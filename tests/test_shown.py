@@ -10,7 +10,7 @@ from rich.console import Console
 
 import poem
 from poem.commands.arguments import print_sheet
-from poem.text import Grid, Sheet, as_json
+from poem.text import Grid, Sheet, as_json, counted
 
 HOSTILE = "<script>alert('x')</script>\"&[bold red]"
 
@@ -119,3 +119,11 @@ def test_colours_are_for_terminals_that_want_them(capsys, monkeypatch, tty, no_c
 
 def test_json_knows_no_infinity():
     assert as_json({"a": [float("inf"), (float("nan"), 1.5)]}, indent=None) == '{"a": [null, [null, 1.5]]}'
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "words"),
+    [(0, "row", "0 rows"), (1, "such row", "1 such row"), (1200, "class", "1,200 classes"), (2, "entry", "2 entries")],
+)
+def test_things_are_counted_in_words(number, what, words):
+    assert counted(number, what) == words

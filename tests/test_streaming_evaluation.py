@@ -200,10 +200,19 @@ def test_one_estimate_is_the_same(cut):
         rows, policy = log.to_log(), policies_for(log)["new"]
         for estimator in (None, poem.IPS("auto"), poem.SNIPS(2.0), poem.ImplicitExploration()):
             one, two = poem.estimate(policy, log, estimator), poem.estimate(policy, rows, estimator)
-            for field in fields(one):
+            assert one.estimator == two.estimator
+            for field in fields(one)[:-1]:
                 np.testing.assert_allclose(
                     getattr(one, field.name), getattr(two, field.name), rtol=1e-9, atol=1e-15, err_msg=field.name
                 )
+
+
+@pytest.mark.parametrize("name", ["DR", "DM"])
+def test_one_estimate_by_a_loss_model_is_that_of_evaluate(cut, name):
+    log = cut("classes", 7)
+    policy = policies_for(log)["new"]
+    found, line = poem.estimate(policy, log, name), poem.evaluate(policy, log, name)["policy", name]
+    assert (found.value, found.stderr) == pytest.approx((line.value, line.stderr), rel=1e-9)
 
 
 def test_the_logging_policy_itself_differs_by_nothing(cut):
@@ -393,8 +402,8 @@ def test_what_needs_all_rows_at_once_is_refused(cut):
         poem.evaluate({"none": None}, log)
     with pytest.raises(InputError, match="replicates must be at least 100"):
         poem.evaluate(policy, log, interval="bootstrap", resampling=poem.Resampling(replicates=10))
-    with pytest.raises(InputError, match="needs a loss model"):
-        poem.estimate(policy, log, poem.DoublyRobust())
+    with pytest.raises(InputError, match="there is no estimator 'best'; choose from IPS"):
+        poem.estimate(policy, log, "best")
     with pytest.raises(MismatchError, match="probability 0"):
         poem.evaluate(lambda log: np.zeros(len(log)), log)
 

@@ -254,5 +254,5 @@ def test_an_item_that_stands_twice_is_refused():
 
 def test_the_commonest_size_is_taken():
     y = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 1]])
-    with refuses(LogError, "exactly 2 of 3 items", "row 0 has 3 (1 such rows)"):
+    with refuses(LogError, "exactly 2 of 3 items", "row 0 has 3 (1 such row)"):
         poem.BanditLog(np.zeros((3, 1)), y, loss=[0, 1, 1], propensity=[0.5] * 3, structure="subset")

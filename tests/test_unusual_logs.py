@@ -197,7 +197,7 @@ def test_extreme_propensities_and_losses(tmp_path, loss, propensity):
 
 @pytest.mark.parametrize("role", ["loss", "reward"])
 def test_losses_beyond_what_can_be_squared_are_refused(tmp_path, capsys, role):
-    with refuses(LogError, f"{role} must be at most 1e+20", "row 1 has -1e+300 (1 such rows)", "divide every"):
+    with refuses(LogError, f"{role} must be at most 1e+20", "row 1 has -1e+300 (1 such row)", "divide every"):
         poem.BanditLog(np.zeros((2, 1)), [0, 1], propensity=[0.5, 0.5], **{role: [0.0, -1e300]})
     with refuses(InputError, "loss_bounds must be at most 1e+20"):
         poem.evaluate(*_policy_and_log(), loss_bounds=(0.0, 1e21))

@@ -1,7 +1,7 @@
 """Certificates of a policy's gain: bets on paired terms, and reasons to refuse one."""
 
 from poem.certificates.adaptive import Adaptation, adapts, earliest_rows, unexplained
-from poem.certificates.certificate import Certificate, Evidence, Forecast, finite, forecast
+from poem.certificates.certificate import LIKELY, Certificate, Evidence, Forecast, finite, forecast
 from poem.certificates.choices import Choices, choices_of
 from poem.certificates.doubts import doubts
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
@@ -11,6 +11,7 @@ from poem.certificates.tails import LEAST_TAIL, extremes, heavy_tail, pareto_k, 
 __all__ = [
     "CAPS",
     "LEAST_TAIL",
+    "LIKELY",
     "Adaptation",
     "Certificate",
     "Choices",

@@ -11,9 +11,10 @@ from poem.arrays import FloatArray, IntArray
 from poem.certificates.paired import CAPS, floor_of
 from poem.estimators import Bets, Terms, downside, goal_bound, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
-from poem.text import Sheet
+from poem.text import Sheet, counted, rounded
 
 SURE = 3.6  # standard errors of a gain that give a certificate with probability 95%, as simulated
+LIKELY = "with a probability of 95%"
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
@@ -90,7 +91,8 @@ class Certificate:
     rows, units : int
         Number of rows that certify, and of their independent units.
     units_needed : float
-        About how many units would certify this gain with probability 95%; infinite if there is no gain.
+        About how many units would certify this gain with probability 95%; fewer do with luck. Infinite if there is no
+        gain.
     conditions : tuple of str
         The assumptions of the bound.
     objections : tuple of str
@@ -111,12 +113,13 @@ class Certificate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        sure = f"{self.confidence:.0%} confidence, {self.rows:,} fresh rows in {self.units:,} units"
+        sure = f"{self.confidence:.0%} confidence, {counted(self.rows, 'fresh row')} in {counted(self.units, 'unit')}"
         lines = [
             f"{'certified' if self.certified else 'not certified'}: gain at least {self.gain_at_least:.4g} ({sure})",
             f"estimated gain {self.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]",
             *(f"provided that {text}" for text in self.conditions),
             *(f"but {text}" for text in self.objections),
+            *([f"about {rounded(self.units_needed):,} units would certify it {LIKELY}"] if self.needs_more else []),
         ]
         return "\n".join(lines)
 
@@ -124,7 +127,7 @@ class Certificate:
         return Sheet(str(self)).html()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, with None for unbounded numbers."""
+        """Return plain data, with None for unbounded numbers, and for the units needed of what is certified."""
         return {
             "certified": self.certified,
             "confidence": self.confidence,
@@ -134,7 +137,7 @@ class Certificate:
             "logged": self.logged,
             "rows": self.rows,
             "units": self.units,
-            "units_needed": finite(self.units_needed),
+            "units_needed": None if self.certified else finite(self.units_needed),
             "conditions": list(self.conditions),
             "objections": list(self.objections),
         }
@@ -143,6 +146,11 @@ class Certificate:
     def certified(self) -> bool:
         """Whether the policy is better than the log, with the given confidence."""
         return self.gain_at_least > 0.0 and not self.objections
+
+    @property
+    def needs_more(self) -> bool:
+        """Whether more units are likely to certify the policy: not if it is certified, was unlucky, or has no gain."""
+        return not self.certified and not self.objections and self.units < self.units_needed < np.inf
 
 
 @dataclass(frozen=True)

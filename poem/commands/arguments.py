@@ -60,7 +60,7 @@ def add_loss_bounds(parser: argparse.ArgumentParser, required: bool = False) -> 
         type=number_pair,
         required=required,
         metavar="LOW,HIGH",
-        help=f"what a loss, or a reward, can be, such as 0,1 or =-1,1{default}",
+        help=f"lowest and highest possible loss, or reward in a log of rewards, such as 0,1 or =-1,1{default}",
     )
 
 

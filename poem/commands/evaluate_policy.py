@@ -74,7 +74,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table of estimates."""
     from poem.evaluation import conclude, evaluate
-    from poem.policies import check_all_packed, load_policy, on_log, same_reading
+    from poem.policies import check_all_packed, check_packed_for, load_policy, on_log, same_reading
 
     policy = load_policy(options.policy)
     other = None if options.against is None else load_policy(options.against)
@@ -82,9 +82,9 @@ def run(options: argparse.Namespace) -> int:
     policies: dict[str, Any] = {"policy": policy} if other is None else {"policy": policy, "other": other}
     log: BanditLog | PackedLog
     if packed is not None:
-        check_all_packed(
-            [(options.policy.name, policy), *([] if other is None else [(str(options.against), other)])], packed
-        )
+        check_packed_for(options.policy, policy, packed)
+        if other is not None:
+            check_all_packed([(str(options.policy), policy), (str(options.against), other)], packed)
         seen = warned_if_seen(policy, options.policy, packed, options)
         log = estimated(packed, options)
     else:

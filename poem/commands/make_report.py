@@ -49,7 +49,7 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page, and print where it is."""
-    from poem.policies import check_packed, load_policy
+    from poem.policies import check_packed_for, load_policy
     from poem.report import write_report
 
     writable(options.out, ".html", ".htm")
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     packed = packed_log(options)
     log: BanditLog | PackedLog
     if packed is not None:
-        check_packed(policy, packed)
+        check_packed_for(options.policy, policy, packed)
         warned_if_seen(policy, options.policy, packed, options)
         log = estimated(packed, options)
     else:

@@ -20,6 +20,7 @@ from poem.commands.arguments import (
 from poem.commands.reading import (
     add_columns,
     add_packed,
+    encoding_asked,
     encoding_of,
     estimated,
     log_for,
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     from poem.files import shown
     from poem.health import check_fit
     from poem.policies import load_policy, made_log, shortened, with_columns
-    from poem.readers import empty_columns
+    from poem.readers import empty_columns, note_on_text
 
     writable(options.out, unlike=None if isinstance(options.log, str) else options.log)
     start = None if options.start is None else load_policy(options.start)
@@ -138,6 +139,9 @@ def run(options: argparse.Namespace) -> int:
     left_out = empty_columns(raw) if start is None else []
     if left_out:
         remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
+    note = note_on_text(raw, encoding_asked(options)) if start is None else None
+    if note is not None:
+        remark(options, f"note: {note}")
     train, validation = _held_out(log, options)
     result = _fitted(train, validation, start, start is not None and bool(made_log(start, log)), options)
     if result.learnt is not None:
@@ -194,11 +198,12 @@ def _on_packed(log: "PackedLog", start: "Policy | FlooredPolicy | None", options
     """Learn from a packed log; it is inspected by a sample."""
     from poem.health import check_fit
     from poem.packed import sample_units
-    from poem.policies import check_packed, made_log
+    from poem.policies import check_packed_for, made_log
 
     if options.out_of_time:
         raise InputError("--out-of-time needs rows in the order of time, which a packed log has not. Leave it out.")
-    check_packed(start, log, str(options.start))
+    if start is not None:
+        check_packed_for(options.start, start, log)
     log = estimated(log, options)
     with working(options, "inspecting"):
         some = sample_units(log, 200_000, log.memory / 8).log

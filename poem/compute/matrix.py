@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.errors import LogError, MismatchError
 from poem.files import as_table
+from poem.text import counted
 
 Matrix = Any  # FloatArray or scipy.sparse.csr_array: scipy's stubs have no common name for both
 
@@ -30,7 +31,7 @@ def as_matrix(
     _check_finite(matrix, what)
     if feature_names is not None and len(feature_names) != matrix.shape[1]:
         raise MismatchError(
-            f"{what} has {matrix.shape[1]} columns, but {len(feature_names)} feature names are known. "
+            f"{what} has {counted(matrix.shape[1], 'column')}, but {len(feature_names)} feature names are known. "
             f"Pass {what} with one column for each feature name."
         )
     return matrix, feature_names
@@ -44,8 +45,9 @@ def _from_frame(frame: Any, expected: tuple[str, ...] | None, what: str) -> tupl
     if expected is not None and names != expected:
         missing = [name for name in expected if name not in names]
         if missing:
+            more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
             raise MismatchError(
-                f"{what} lacks the column {missing[0]!r} (and {len(missing) - 1} more); it has {list(names)[:8]}. "
+                f"{what} lacks the column {missing[0]!r}{more}; it has {list(names)[:8]}. "
                 "Pass the columns that the policy was trained on."
             )
         table, names = table.select(list(expected)), expected
@@ -110,7 +112,7 @@ def _check_finite(matrix: Matrix, what: str) -> None:
         return
     raise LogError(
         f"{what} must be finite; row {rows[0]}, column {columns[0]} is NaN or infinite "
-        f"({len(rows)} such entries). Impute or drop them."
+        f"({counted(len(rows), 'such entry')}). Impute or drop them."
     )
 
 

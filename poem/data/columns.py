@@ -6,6 +6,7 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
 from poem.errors import LogError
+from poem.text import counted
 
 LARGEST_LOSS = 1e20  # times the largest ratio, e^300, and squared, it is still finite
 LEAST_SPREAD = 1e-100  # of losses that differ: its square is still a number
@@ -22,7 +23,8 @@ def _vector(values: Any, name: str, n: int) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))
     if len(bad):
         raise LogError(
-            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({len(bad)} such rows). Drop or fix them."
+            f"{name} must be finite; row {bad[0]} has {array[bad[0]]} ({counted(len(bad), 'such row')}). "
+            "Drop or fix them."
         )
     return array
 
@@ -38,7 +40,8 @@ def checked_loss(loss: Any, reward: Any, n: int) -> FloatArray:
     if len(bad):
         raise LogError(
             f"{name} must be at most {LARGEST_LOSS:g} in size, or squares of weighted losses overflow; row {bad[0]} "
-            f"has {array[bad[0]]:g} ({len(bad)} such rows). Drop such rows, or divide every {name} by the same number."
+            f"has {array[bad[0]]:g} ({counted(len(bad), 'such row')}). Drop such rows, or divide "
+            f"every {name} by the same number."
         )
     return array if reward is None else 0.0 - array
 
@@ -59,14 +62,14 @@ def checked_log_propensity(propensity: Any, log_propensity: Any, n: int) -> Floa
         if len(bad):
             raise LogError(
                 f"log_propensity must be finite and at most 0; row {bad[0]} has {logs[bad[0]]} "
-                f"({len(bad)} such rows). Drop such rows or fix the logging."
+                f"({counted(len(bad), 'such row')}). Drop such rows or fix the logging."
             )
         return np.minimum(logs, 0.0)
     values = _vector(propensity, "propensity", n)
     bad = np.flatnonzero((values <= 0.0) | (values > 1.0 + ROUNDING))
     if len(bad):
         raise LogError(
-            f"propensity must be in (0, 1]; row {bad[0]} has {values[bad[0]]} ({len(bad)} such rows). "
+            f"propensity must be in (0, 1]; row {bad[0]} has {values[bad[0]]} ({counted(len(bad), 'such row')}). "
             "Drop such rows or fix the logging: an output that was chosen had a probability above 0."
         )
     return np.log(np.minimum(values, 1.0))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poem.compute import is_sparse
+from poem.text import counted
 
 if TYPE_CHECKING:
     from poem.data.log import BanditLog
@@ -15,7 +16,8 @@ def described(log: "BanditLog") -> tuple[str, list[tuple[str, str]]]:
     """Return a head line, and what each column holds."""
     per_row = f"{log.X.nnz / max(1, log.n_contexts):.1f}" if is_sparse(log.X) else ""
     kind = f"CSR, {per_row} non-zeros per row" if per_row else "dense"
-    head = f"BanditLog of {len(log):,} rows, {log.n_contexts:,} contexts × {log.n_features:,} features ({kind})"
+    size = f"{counted(log.n_contexts, 'context')} × {counted(log.n_features, 'feature')}"
+    head = f"BanditLog of {counted(len(log), 'row')}, {size} ({kind})"
     facts = [
         ("output", f"{log.structure.describe()}: {few_of(log.labels)}"),
         (log.outcome, _outcome(log)),
@@ -26,7 +28,7 @@ def described(log: "BanditLog") -> tuple[str, list[tuple[str, str]]]:
         few, many = int(counts.min()), int(counts.max())
         facts.insert(1, ("available", f"{counts.mean():.1f} actions per context on average, from {few:,} to {many:,}"))
     if log.group is not None:
-        facts.append(("group", f"{len(np.unique(log.group)):,} groups"))
+        facts.append(("group", counted(len(np.unique(log.group)), "group")))
     if log.logger is not None:
         facts.append(("logger", few_of(np.unique(log.logger).tolist())))
     return head, facts

@@ -24,6 +24,7 @@ from poem.structures import (
     kind_of,
     plain_labels,
 )
+from poem.text import counted
 
 ACTIONS = "features of actions"  # what messages call them
 
@@ -200,7 +201,8 @@ class Outputs:
         if len(bad):
             raise LogError(
                 f"the output {self.labels[self.codes[bad[0]]]!r} of row {bad[0]} is not among the candidates of its "
-                f"context ({len(bad):,} such rows). Log what was available when the decision was made, or drop them."
+                f"context ({counted(len(bad), 'such row')}). Log what was available when the decision was "
+                "made, or drop them."
             )
 
 

@@ -31,6 +31,7 @@ class Estimate:
     mean importance ratio (about 1 if the log supports the policy), ``clipped_share`` the share of rows at
     the clip, and ``effective_n`` is (Σr)²/Σr² over units. ``bias_bound`` is how far clipping or shrinking
     weights has moved the value, plus two standard errors. If no row supports the policy, the value is NaN.
+    ``estimator`` is what :func:`poem.estimate` calls the estimator; empty elsewhere.
     """
 
     value: float
@@ -41,6 +42,7 @@ class Estimate:
     clipped_share: float
     effective_n: float
     bias_bound: float = 0.0
+    estimator: str = ""
 
     @property
     def weight_stderr(self) -> float:
@@ -75,7 +77,8 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{self.value:.4g} [{low:.4g}, {high:.4g}]"
+        shown = f"{self.value:.4g} [{low:.4g}, {high:.4g}]"
+        return f"{shown} ({self.estimator}, 95% interval)" if self.estimator else shown
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from poem.errors import InputError, LearningError
 from poem.estimators import LARGEST_LOG_RATIO, Estimator, Weighted
 from poem.evaluation.bound import MIN_ROWS
 from poem.packed import PackedLog, quantiles_of
+from poem.text import counted
 
 PLURAL = {"loss": "losses", "reward": "rewards"}
 LossBounds = tuple[float, float] | Literal["auto"]
@@ -142,8 +143,8 @@ def check_learnable(log: BanditLog, force: bool = False) -> None:
     log.need_propensities()
     if len(log) < MIN_ROWS:
         raise LearningError(
-            f"the log has {len(log)} rows; at least {MIN_ROWS} are needed for the bound that learning rests on. "
-            "Collect more rows."
+            f"the log has {counted(len(log), 'row')}; at least {MIN_ROWS} are needed for the bound that learning rests "
+            "on. Collect more rows."
         )
     if bool(np.all(log.y == log.y[0])):
         raise LearningError(
@@ -225,5 +226,7 @@ def checked_bounds(loss_bounds: Any, form: str = "(lowest, highest)") -> tuple[f
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise InputError(f"loss_bounds must be finite with the lower one first; found {loss_bounds}.")
     if max(abs(low), abs(high)) > LARGEST_LOSS:
-        raise InputError(f"loss_bounds must be at most {LARGEST_LOSS:g} in size, as losses; found {loss_bounds}.")
+        raise InputError(
+            f"loss_bounds must be at most {LARGEST_LOSS:g} in size, as losses and rewards; found {loss_bounds}."
+        )
     return low, high

@@ -24,10 +24,10 @@ from poem.estimators import (
     SelfNormalisedDR,
     ShrinkageDR,
     SwitchDR,
-    Weighted,
     check_level,
 )
 from poem.evaluation.calibration import Clips, LossBounds, loss_range
+from poem.evaluation.diagnostics import is_clipped
 from poem.evaluation.estimated_propensities import PropensityFit, balanced
 from poem.evaluation.judging import JudgedLog, model_for
 from poem.evaluation.lines import Options, evaluated
@@ -49,16 +49,18 @@ ALL: dict[str, Estimator] = {
     "IX": ImplicitExploration(),
     "LS": LogSmoothing(),
 }
+BY_ANY_CASE = {name.lower(): name for name in ALL}
 
 
 def estimate(
-    policy: Policy | FlooredPolicy | None, log: BanditLog | PackedLog, estimator: Estimator | None = None
+    policy: Policy | FlooredPolicy | None, log: BanditLog | PackedLog, estimator: str | Estimator | None = None
 ) -> Estimate:
     """Estimate the mean loss that a policy would have had on a log it was not trained on; of rewards, the mean reward.
 
-    Self-normalised without clipping by default. IPS is taken around the worst logged loss, so that what
-    the log does not cover counts as bad, not as good. Rows of one group, or of one context if there are
-    no groups, are not taken to be independent. :func:`evaluate` does more.
+    Self-normalised without clipping by default. ``estimator`` is a name that :func:`evaluate` takes, such as ``"DR"``,
+    or an estimator such as ``poem.IPS()``. IPS is taken around the worst logged loss, so that what the log does not
+    cover counts as bad, not as good. Rows of one group, or of one context if there are no groups, are not taken to be
+    independent. :func:`evaluate` does more.
     """
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
@@ -66,19 +68,27 @@ def estimate(
         raise InputError(
             f"estimate takes (policy, log); found {type(policy).__name__} and {type(log).__name__}.{how_to_open(log)}"
         )
-    if estimator is not None and not isinstance(estimator, Estimator):
-        raise InputError(f"estimator must be one such as poem.IPS(); found {estimator!r}.")
+    name, chosen = _named_estimator("SNIPS" if estimator is None else estimator)
     log.need_propensities()
-    estimator = SNIPS(clip=None) if estimator is None else estimator
+    worst = log.loss_range[1] if isinstance(log, PackedLog) else float(np.max(log.loss))
+    bounds = loss_range("auto", log) if chosen.needs_model else (worst - 1.0, worst)
+    options = Options(Threads(count_threads(-1)), "t", 0.95, 0, 0, bounds)
     if isinstance(log, PackedLog):
-        worst = log.loss_range[1]
-        options = Options(Threads(count_threads(-1)), "t", 0.95, 0, 0, (worst - 1.0, worst))
-        found = estimate_packed(log, policy, estimator, options, log.backend or backends.Threads())
-        return found.rescaled(worst - 1.0, worst).as_outcome(log.outcome)
-    chosen = Clips.of(log).set_in(estimator)
-    worst = float(np.max(log.loss))
-    rows = JudgedLog(log, (worst - 1.0, worst), None, Threads()).rows(judge_one("the policy", policy, log))
-    return chosen.judge(rows, log.units()).rescaled(worst - 1.0, worst).as_outcome(log.outcome)
+        found = estimate_packed(log, policy, chosen, options, log.backend or backends.Threads())
+    else:
+        found = _estimated(policy, log, Clips.of(log).set_in(chosen), options)
+    return replace(found.rescaled(worst - 1.0, worst).as_outcome(log.outcome), estimator=name)
+
+
+def _estimated(policy: Policy | FlooredPolicy, log: BanditLog, estimator: Estimator, options: Options) -> Estimate:
+    """Judge one policy by one estimator on a log in memory, around the worst loss."""
+    judged, threads = judge_one("the policy", policy, log), options.threads
+    with OneBlasThread():
+        several = int(log.units().max()) > 0  # one unit alone cannot be left out of a model
+        wanted = estimator.needs_model and several
+        model = model_for(log, "auto", Resampling().folds, options.bounds, 0, threads) if wanted else None
+        rows = JudgedLog(log, options.bounds, model, threads).rows(judged)
+        return estimator.tuned(rows).judge(rows, log.units())
 
 
 @dataclass(frozen=True)
@@ -267,17 +277,24 @@ def _estimators(given: Any) -> dict[str, Estimator]:
     many = list(given) if isinstance(given, list | tuple | set) else [given]
     found = {}
     for one in many:
-        if isinstance(one, Estimator):
-            found[_name_of(one) if _name_of(one) not in found else repr(one)] = one
-        elif isinstance(one, str) and one in ALL:
-            found[one if one not in found else repr(ALL[one])] = ALL[one]
-        else:
-            raise InputError(f"there is no estimator {one!r}; choose from {', '.join(ALL)}.")
+        name, estimator = _named_estimator(one)
+        found[name if name not in found else repr(estimator)] = estimator
     if not found:
         raise InputError(f"no estimator was given; choose from {', '.join(ALL)}.")
     return found
 
 
+def _named_estimator(given: Any) -> tuple[str, Estimator]:
+    """Return an estimator and what it is called; names count in any case."""
+    if isinstance(given, Estimator):
+        return _name_of(given), given
+    name = BY_ANY_CASE.get(given.lower()) if isinstance(given, str) else None
+    if name is None:
+        raise InputError(
+            f"there is no estimator {given!r}; choose from {', '.join(ALL)}, or pass one such as poem.IPS()."
+        )
+    return name, ALL[name]
+
+
 def _name_of(estimator: Estimator) -> str:
-    clipped = isinstance(estimator, Weighted) and estimator.clip is not None
-    return f"clipped {estimator.name}" if clipped else estimator.name
+    return f"clipped {estimator.name}" if is_clipped(estimator) else estimator.name

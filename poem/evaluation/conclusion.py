@@ -1,5 +1,6 @@
 """Is the policy better? The answer of an evaluation, by the estimator that decides."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,13 +64,19 @@ def conclude(evaluation: "Evaluation", policy: str | None = None, *, seen: bool 
 
 
 def deciding_line(evaluation: "Evaluation", policy: str | None = None) -> "Line":
-    """Return the line that decides on a policy: DR's, else SNIPS's, else the first; the interval's own comes first."""
+    """Return the line that decides on a policy; see :func:`deciding`."""
     name = next(iter(evaluation.diagnostics)) if policy is None else policy
     lines = {line.estimator: line for line in evaluation.lines if line.policy == name}
     if not lines:
         raise InputError(f"there is no policy {name!r}; there are {list(evaluation.diagnostics)}.")
-    own = (ONLY_FOR[evaluation.interval],) if evaluation.interval in ONLY_FOR else ()
-    return next((lines[one] for one in (*own, *DECIDING) if one in lines), next(iter(lines.values())))
+    return lines[deciding(lines, evaluation.interval)]
+
+
+def deciding(estimators: Iterable[str], interval: str) -> str:
+    """Return which of the estimators decides: the interval's own, else DR, else SNIPS, else the first."""
+    names = list(estimators)
+    own = (ONLY_FOR[interval],) if interval in ONLY_FOR else ()
+    return next((one for one in (*own, *DECIDING) if one in names), names[0])
 
 
 def _doubted(evaluation: "Evaluation", policy: str) -> bool:

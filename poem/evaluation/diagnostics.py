@@ -6,9 +6,10 @@ from typing import Any, Literal
 import numpy as np
 
 from poem.arrays import IntArray
-from poem.estimators import LARGEST_LOG_RATIO, Rows
+from poem.estimators import LARGEST_LOG_RATIO, Estimator, Rows, Weighted
 from poem.evaluation.support import ActionSupport, Support
 from poem.evaluation.weight_facts import WeightFacts, weight_facts
+from poem.text import counted
 
 Verdict = Literal["trust", "caution", "don't"]
 ORDER: tuple[Verdict, ...] = ("trust", "caution", "don't")
@@ -38,6 +39,7 @@ class Diagnostics:
         Effective number of independent units, largest weight share, mean weight and its z-score against 1,
         clipped mass, Pareto shape of the largest weights, how far the estimate moves with the clip, how many
         outcomes decide, probability on outputs that cannot have been logged, and on outputs that were never logged.
+        Clipped mass is a mere note if the estimator that decides does not clip.
     clip_curve : tuple of (clip, value)
         The clipped IPS estimate for several clips, around the worst loss: at most 0, also where the log has rewards.
     actions : tuple of ActionSupport
@@ -52,7 +54,7 @@ class Diagnostics:
     @property
     def verdict(self) -> Verdict:
         """The worst of all findings."""
-        return max((finding.verdict for finding in self.findings), key=ORDER.index)
+        return _worse(*(finding.verdict for finding in self.findings))
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -63,6 +65,10 @@ class Diagnostics:
     def notes(self) -> tuple[str, ...]:
         """What is no fault, and worth knowing."""
         return tuple(finding.reason for finding in self.findings if finding.note)
+
+    def verdict_of(self, estimator: Estimator) -> Verdict:
+        """Return whether to believe one estimator: clipped mass counts where weights are clipped, whoever decides."""
+        return _worse(self.verdict, _by_share(self["clipped mass"].value)) if is_clipped(estimator) else self.verdict
 
     def most_probable(self, most: int = 3) -> str:
         """Return the most probable actions in words, with the number of rows in which each was chosen."""
@@ -96,19 +102,21 @@ def diagnose(rows: Rows, unit: IntArray | None, support: Support | None, clip: f
     return diagnosed(weight_facts(rows, unit, clip), support)
 
 
-def diagnosed(facts: WeightFacts, support: Support | None) -> Diagnostics:
-    """Say what speaks for and against some weights."""
+def diagnosed(facts: WeightFacts, support: Support | None, unclipped: str | None = None) -> Diagnostics:
+    """Say what speaks for and against some weights.
+
+    ``unclipped`` is the estimator that decides, if it does not clip.
+    """
     effective, units, mean, stderr = facts.effective, facts.units, facts.mean, facts.stderr
+    independent = counted(units, "independent unit")
     z = (mean - 1.0) / stderr if stderr > 1e-12 else (0.0 if abs(mean - 1.0) < 1e-9 else np.inf)
-    largest, clipped, shape, certain = facts.largest, facts.clipped, facts.shape, facts.unsupported
+    largest, shape, certain = facts.largest, facts.shape, facts.unsupported
     findings = (
-        _high_is_good(
-            "effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {units} independent units count"
-        ),
-        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {units} independent units"),
+        _high_is_good("effective units", effective, 30.0, 100.0, f"only {effective:.0f} of {independent} count"),
+        _high_is_good("independent units", float(units), 2.0, 30.0, f"only {independent}"),
         _low_is_good("largest weight share", largest, 0.05, 0.2, f"one unit carries {largest:.0%} of all weight"),
         _mean_weight(mean, z),
-        _low_is_good("clipped mass", clipped, 0.1, 0.5, f"clipping takes away {clipped:.0%} of the weight"),
+        _clipped(facts.clipped, unclipped),
         _low_is_good("Pareto k", shape, 0.5, 0.7, f"the weights have a heavy tail (k = {shape:.2f})"),
         _steady(facts.moved),
         _events(facts.events),
@@ -120,6 +128,28 @@ def diagnosed(facts: WeightFacts, support: Support | None) -> Diagnostics:
     if support is None:
         return Diagnostics(findings, facts.clip_curve)
     return Diagnostics((*findings, _never_logged(support)), facts.clip_curve, support.actions)
+
+
+def _clipped(share: float, unclipped: str | None) -> Finding:
+    """Say how much weight a clip takes away: a fault, unless the estimator that decides does not clip."""
+    reason = f"clipping takes away {share:.0%} of the weight"
+    if unclipped is None:
+        return Finding("clipped mass", share, _by_share(share), reason)
+    noted = _by_share(share) != "trust"
+    return Finding("clipped mass", share, "trust", f"{reason}, but not in {unclipped}, which decides", note=noted)
+
+
+def _by_share(clipped: float) -> Verdict:
+    return _low_is_good("", clipped, 0.1, 0.5, "").verdict
+
+
+def is_clipped(estimator: Estimator) -> bool:
+    """Tell whether an estimator clips weights."""
+    return isinstance(estimator, Weighted) and estimator.clip is not None
+
+
+def _worse(*verdicts: Verdict) -> Verdict:
+    return max(verdicts, key=ORDER.index)
 
 
 def _cut(count: int) -> tuple[Finding, ...]:
@@ -172,5 +202,6 @@ def _events(count: float | None) -> Finding:
     """
     if count is None:
         return Finding("events", 0.0, "caution", "all outcomes that count are the same, so nothing tells how they vary")
-    reason = f"the estimate rests on the outcomes of about {count:.0f} units"
+    units = "unit" if 0.5 < count < 1.5 else "units"
+    reason = f"the estimate rests on the outcomes of about {count:.0f} {units}"
     return Finding("events", count, "trust" if count >= ENOUGH_EVENTS else "caution", reason)

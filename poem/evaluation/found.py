@@ -1,12 +1,14 @@
 """What each estimator found for one policy on the rows of a log."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from poem.arrays import IntArray
 from poem.data import BanditLog
 from poem.estimators import IPS, Estimate, Estimator, Method, Rows, Sums, Terms
 from poem.evaluation.calibration import Clips
-from poem.evaluation.diagnostics import Diagnostics, diagnosed
+from poem.evaluation.conclusion import deciding
+from poem.evaluation.diagnostics import Diagnostics, diagnosed, is_clipped
 from poem.evaluation.support import support_of
 from poem.evaluation.weight_facts import weight_facts
 from poem.policies import Judged
@@ -79,5 +81,13 @@ def find(
             ready, ready.summary(sums, rows, unit), sums, None if weights is None else weights.by_unit(unit), rows
         )
     facts = weight_facts(rows, unit, clips.auto)
-    findings = diagnosed(facts, support_of(policy, log))
+    findings = diagnosed(facts, support_of(policy, log), unclipped(followed, interval))
     return Part(policy.name, found, findings, len(followed) < len(estimators), facts.unsupported)
+
+
+def unclipped(estimators: Mapping[str, Estimator], interval: Method) -> str | None:
+    """Return the estimator that decides, if it does not clip weights; None if it does, or if there is none."""
+    if not estimators:
+        return None
+    name = deciding(estimators, interval)
+    return None if is_clipped(estimators[name]) else name

@@ -11,6 +11,7 @@ from poem.errors import InputError
 from poem.estimators import LARGEST_LOG_RATIO, Bets, Capital, check_level, lower_bound
 from poem.evaluation.calibration import PLURAL, checked_bounds
 from poem.policies import NO_POLICY, judge_one
+from poem.text import counted
 
 Answer = Literal["ship", "keep running", "stop"]
 
@@ -114,7 +115,8 @@ class Gate:
     def __repr__(self) -> str:
         if self.rows == 0:
             return "Gate: keep running; no rows yet"
-        return f"Gate: {self.answer}; gain {self.gain:.4g} [{self.lower:.4g}, {self.upper:.4g}] over {self.rows:,} rows"
+        interval = f"[{self.lower:.4g}, {self.upper:.4g}]"
+        return f"Gate: {self.answer}; gain {self.gain:.4g} {interval} over {counted(self.rows, 'row')}"
 
     # ---- checks ---------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class Table:
             difference_low=ends[0],
             difference_high=ends[1],
             probability_better=better,
-            verdict=part.diagnostics.verdict,
+            verdict=part.diagnostics.verdict_of(found.estimator),
             freedom=found.freedom,
             bias_above=above,
         )

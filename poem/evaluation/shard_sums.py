@@ -9,7 +9,8 @@ import numpy as np
 from poem.arrays import FloatArray, IntArray
 from poem.compute import Threads
 from poem.data import BanditLog
-from poem.estimators import Estimator, Method, Moments, Rows, Scheme, Terms, UnitSums, Weighted, Whole
+from poem.estimators import Estimator, Method, Moments, Rows, Scheme, Terms, UnitSums, Whole
+from poem.evaluation.diagnostics import is_clipped
 from poem.evaluation.found import clipped_weights
 from poem.evaluation.judging import JudgedLog
 from poem.evaluation.opinion import Opinion
@@ -76,7 +77,7 @@ class Candidate:
 
 def needs_ratio(estimator: Estimator, sums: UnitSums) -> bool:
     """Tell whether what an estimator holds back depends on its value: then two passes are needed."""
-    return isinstance(estimator, Weighted) and estimator.clip is not None and not sums.is_mean
+    return is_clipped(estimator) and not sums.is_mean
 
 
 @dataclass

@@ -10,7 +10,7 @@ from poem.compute import OneBlasThread
 from poem.errors import InputError, MismatchError
 from poem.estimators import Estimate, Estimator, MomentSums, Replicates, Scheme, estimate_of, replicates_of
 from poem.evaluation.diagnostics import diagnosed
-from poem.evaluation.found import Found, Part
+from poem.evaluation.found import Found, Part, unclipped
 from poem.evaluation.lines import Options, Table
 from poem.evaluation.pilot import Pilot, facts_of, fold_models, pilot, sample_of, with_ratios
 from poem.evaluation.shard_sums import EVENTS, LOGGED, WEIGHTS, Candidate, FoldModels, Key, ShardSums, ShardTask
@@ -100,9 +100,8 @@ def evaluate_packed(
 def estimate_packed(log: PackedLog, policy: Any, estimator: Estimator, options: Options, backend: Backend) -> Estimate:
     """Judge one policy by one estimator."""
     named = [("the policy", by_context_alone("the policy", policy))]
-    if estimator.needs_model:
-        raise InputError("this estimator needs a loss model, and none was given. Use poem.evaluate with model=.")
-    request = Request(named, {"only": estimator}, LOGGED, None, 2, options, backend)
+    model = "auto" if estimator.needs_model else None
+    request = Request(named, {"only": estimator}, LOGGED, model, 2, options, backend)
     _check_fitting(log, request)
     with OneBlasThread(), _shown(None, len(log)) as line:
         (part,) = Streamed(log, request, line).parts
@@ -201,7 +200,8 @@ class Streamed:
                 sums = self.of[one.name, "of", name]
                 estimate = estimate_of(sums, facts.mean, next(shares), facts.effective)
                 estimates[name] = Found(estimator, estimate, sums, self.of.get((one.name, "clipped", name)))
-            found.append(Part(one.name, estimates, diagnosed(facts, known), one.skipped, facts.unsupported))
+            findings = diagnosed(facts, known, unclipped(one.estimators, self.request.options.interval))
+            found.append(Part(one.name, estimates, findings, one.skipped, facts.unsupported))
         return found
 
     def evaluation(self) -> Evaluation:

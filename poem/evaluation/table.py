@@ -233,7 +233,7 @@ class Evaluation:
             "sampled": self.sampled,
             "trained_on_log": list(self.trained_on_log),
             "propensities": self.propensities,
-            "logged": asdict(self.logged),
+            "logged": {name: value for name, value in asdict(self.logged).items() if name != "estimator"},
             "lines": self.to_dicts(),
             "diagnostics": {name: found.to_dict() for name, found in self.diagnostics.items()},
             "by_logger": {str(name): json.loads(found.to_json()) for name, found in self.by_logger.items()},

@@ -9,7 +9,7 @@ from poem.data import BanditLog
 from poem.errors import InputError
 from poem.evaluation.gate import Answer, Gate, Look
 from poem.packed import PackedLog, how_to_open
-from poem.text import Grid, Sheet
+from poem.text import Grid, Sheet, counted
 
 LOOKS = 10
 
@@ -40,9 +40,11 @@ class Watch:
         sure = f"with {gate.confidence:.0%} confidence over all looks"
         than = "above 0" if gate.margin == 0.0 else f"above the margin of {gate.margin:g}"
         if gate.answer == "keep running":
-            return f"Answer: keep running. After {gate.rows:,} rows it is not clear whether the gain is {than}."
+            return (
+                f"Answer: keep running. After {counted(gate.rows, 'row')} it is not clear whether the gain is {than}."
+            )
         verb = "is" if gate.answer == "ship" else "is not"
-        clear = f"this was clear after {gate.decided_at:,} rows"
+        clear = f"this was clear after {counted(gate.decided_at or 0, 'row')}"
         return f"Answer: {gate.answer}. The gain {verb} {than} {sure}; {clear}."
 
     def sheet(self) -> Sheet:

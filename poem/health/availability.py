@@ -7,7 +7,8 @@ import numpy as np
 from poem.arrays import IntArray
 from poem.data import has_kinds
 from poem.health.facts import Facts
-from poem.health.finding import Finding, Tried, Verdict, counted, listed, percent
+from poem.health.finding import Finding, Tried, Verdict, listed, percent
+from poem.text import counted
 
 MOST_SINGLE = 0.5  # the share of rows without a choice from which most of the log teaches nothing
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an action

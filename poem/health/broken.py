@@ -7,14 +7,13 @@ import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
 from poem.data import LARGEST_LOSS, LEAST_SPREAD
-from poem.data.features import Features, Numeric, Vector, in_pairs
+from poem.data.features import Encoding, Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
-from poem.files import Column, coded, flattened, floats, is_list, is_number, is_text, lengths, strings
-from poem.health.finding import Finding, Topic, Verdict, counted, percent
-from poem.readers import RawLog, times_of
+from poem.files import Column, coded, decoded, flattened, floats, is_list, is_number, is_text, lengths, strings
+from poem.health.finding import Finding, Topic, Verdict, listed, percent
+from poem.readers import AS_NUMBERS, AS_TIMES, TEXT_ADVICE, RawLog, numbers_as_text, times_of
 from poem.structures import Labels
-
-SOME_BAD = 0.01  # the share of broken rows above which they are no accident of a few
+from poem.text import counted
 
 FIX = "Drop such rows or fix the logging."
 
@@ -43,7 +42,7 @@ class Sound:
     def note(self, topic: Topic, name: str, bad: BoolArray, what: str, advice: str = FIX, usable: bool = False) -> None:
         """Leave rows out, unless they are usable, and report their number, the first of them, and what to do.
 
-        ``what`` begins with a verb in the plural.
+        ``what`` begins with a verb in the plural. A single such row makes the log unfit as it is: reading refuses it.
         """
         if not bad.any():
             return
@@ -54,10 +53,7 @@ class Sound:
         verb = verb if count > 1 else {"have": "has"}.get(verb, f"{verb}s")
         where = f"{'' if count == 1 else 'the first: '}{self.place(first)}{share}"
         text = f"{counted(count, 'row')} {verb} {rest} ({where})"
-        # Rows without a time or a logger can be spared; without an output, loss or context there is no log.
-        much = count > SOME_BAD * len(bad) and topic not in ("time", "groups")
-        verdict: Verdict = "unfit" if topic == "propensities" or much else "with care"
-        self.findings.append(Finding(topic, name, float(count), verdict, text, advice))
+        self.findings.append(Finding(topic, name, float(count), "unfit", text, advice))
 
     def say(self, topic: Topic, name: str, verdict: Verdict, text: str, advice: str) -> None:
         """Add a finding about a whole column."""
@@ -73,7 +69,7 @@ class Sound:
 
     def numbers(self, name: str) -> FloatArray:
         """Return a column as numbers, NaN where there is none; strings are parsed where possible."""
-        column = self.column(name)
+        column = decoded(self.column(name))
         if is_number(column.type):
             return floats(column)
         if is_list(column.type) or not is_text(column.type):
@@ -81,6 +77,15 @@ class Sound:
         codes, distinct = coded(strings(column))
         values = np.array([_parsed(value) for value in distinct.to_pylist()] + [np.nan])[codes]
         self.changed[name] = values
+        return values
+
+    def wanted_numbers(self, topic: Topic, name: str) -> FloatArray:
+        """Return the same of a column that must hold numbers; reading refuses text, even if all of it is numbers."""
+        values = self.numbers(name)
+        column = self.column(name)
+        if name in self.changed and np.all(np.isfinite(values) | _empty(column)):
+            text = f"column {name!r} holds its numbers as text, which poem does not turn into numbers"
+            self.say(topic, "numbers as text", "unfit", text, AS_NUMBERS)
         return values
 
     def assign(self, **roles: Any) -> None:
@@ -104,7 +109,7 @@ def check_outputs(sound: Sound, labels: Labels | None) -> None:
     if len(names) > 1:
         odd = np.zeros(len(sound.bad), dtype=bool)
         for name in names:
-            values = sound.numbers(name)
+            values = sound.wanted_numbers("outputs", name)
             odd |= (values != 0.0) & (values != 1.0)
         sound.note("outputs", "odd outputs", odd, "have something else than 0 or 1 in a column of output")
         return
@@ -134,7 +139,7 @@ def check_losses(sound: Sound) -> None:
     """Find rows without a loss or reward."""
     name = sound.raw.roles.loss if sound.raw.roles.loss is not None else sound.raw.roles.reward
     assert name is not None
-    word, values = "loss" if sound.raw.roles.loss is not None else "reward", sound.numbers(name)
+    word, values = "loss" if sound.raw.roles.loss is not None else "reward", sound.wanted_numbers("loss", name)
     sound.note("loss", f"missing {word}", ~np.isfinite(values), f"have no {word}: empty, NaN, infinite or no number")
     with np.errstate(invalid="ignore"):
         large = np.isfinite(values) & (np.abs(values) > LARGEST_LOSS)
@@ -157,10 +162,11 @@ def check_who_and_when(sound: Sound) -> None:
         topic: Topic = "time" if role == "time" else "groups"
         empty = _empty(sound.column(name))
         if empty.all() or not _is_usable(sound.raw, role, empty):
-            text = (
-                f"column {name!r}, the {role}, is empty or cannot be read ({sound.column(name).type}); it is not used"
-            )
-            sound.say(topic, f"no {role}", "with care", text, "Fix it, or name another one.")
+            text = f"column {name!r}, the {role}, is empty or cannot be read ({sound.column(name).type})"
+            # Rows without a group are groups of their own; anything else is refused when the log is read.
+            verdict: Verdict = "with care" if role == "group" and empty.all() else "unfit"
+            advice = AS_TIMES if role == "time" else f"A {role} is a string or a number."
+            sound.say(topic, f"no {role}", verdict, text, f"{advice} Or leave the column out (--ignore).")
             sound.assign(**{role: None})
         elif role != "group":  # rows without a group are groups of their own
             sound.note(topic, f"missing {role}", empty, f"have no {role}")
@@ -203,6 +209,15 @@ def check_contexts(sound: Sound, recipe: Features | None) -> None:
     sound.bad_context = bad
     what = f"have a number in the context that is infinite, or missing where none may be, most often {worst!r}"
     sound.note("contexts", "broken contexts", bad, what, "Fix such rows, or leave the column out (--ignore).")
+
+
+def check_categories(sound: Sound, encoding: Encoding | None) -> None:
+    """Find columns of features whose numbers are text: each of them is a category, which nobody may have meant."""
+    names = numbers_as_text(sound.raw, encoding)
+    if names:
+        hold = "holds" if len(names) == 1 else "hold"
+        text = f"{counted(len(names), 'column')} {hold} numbers as text, which become categories: {listed(names)}"
+        sound.say("features", "numbers as categories", "with care", text, TEXT_ADVICE)
 
 
 def _whole(sound: Sound, recipe: Features | None) -> set[str]:

@@ -38,7 +38,7 @@ def check_propensities(sound: Sound, missing: bool, labels: Labels | None) -> bo
 
 def _check_column(sound: Sound, name: str) -> FloatArray:
     """Check the column of propensities; return probabilities, NaN where invalid."""
-    values = sound.numbers(name)
+    values = sound.wanted_numbers("propensities", name)
     there = values[np.isfinite(values)]
     if sound.raw.roles.unit == "probability" and len(there):
         _recognise_unit(sound, name, there)

@@ -11,8 +11,9 @@ from poem.data.features import is_empty
 from poem.evaluation import MIN_ROWS
 from poem.files import Column, coded, is_category, is_number, is_text
 from poem.health.facts import Facts
-from poem.health.finding import Finding, Verdict, counted, listed, percent, shortened
+from poem.health.finding import Finding, Verdict, listed, percent, shortened
 from poem.readers import RawLog
+from poem.text import counted
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
 COMMON = 0.01  # the share of rows from which a loss is worth naming
@@ -57,7 +58,9 @@ def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
     log = facts.log
     kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros per context" if is_sparse(log.X) else "dense"
     recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
-    yield Finding("features", "features", float(log.n_features), "fit", f"{log.n_features:,} features ({kind}){recipe}")
+    yield Finding(
+        "features", "features", float(log.n_features), "fit", f"{counted(log.n_features, 'feature')} ({kind}){recipe}"
+    )
     names = _raw_suspects(raw) if raw is not None and not raw.about.encoded else _suspects(facts)
     if names[0]:
         text = f"{counted(len(names[0]), 'column')} never {_verb(names[0], 'changes')}: {listed(names[0])}"

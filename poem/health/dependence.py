@@ -9,7 +9,8 @@ from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.certificates import unexplained
 from poem.compute import compact, is_sparse
 from poem.health.facts import Facts, mixed, numbered
-from poem.health.finding import Finding, Verdict, counted, percent
+from poem.health.finding import Finding, Verdict, percent
+from poem.text import counted
 
 MANY_EQUAL = 0.01  # the share of rows above which duplicates are no accident
 SURELY = 4.0  # standard errors above what chance explains

@@ -7,12 +7,13 @@ import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.files import coded, flattened, is_list, lengths, numbers_of, strings
-from poem.health.finding import Finding, counted
+from poem.health.finding import Finding
 from poem.health.frequencies import CHECK, EXPECTED
 from poem.health.grouped import as_normal
 from poem.health.propensities import MATERIAL, threshold
 from poem.readers import RawLog, distributions
 from poem.structures import Labels
+from poem.text import counted
 
 EDGES = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.97, 1.1])
 

@@ -200,12 +200,6 @@ def p_value(p: float) -> str:
     return f"p{SPACE}<{SPACE}1e-9" if p < 1e-9 else f"p{SPACE}={SPACE}{p:.1g}"
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number of things, one or several."""
-    plural = what + ("es" if what.endswith("s") else "s")
-    return f"{number:,} {what if number == 1 else plural}"
-
-
 def listed(names: Iterable[Any], most: int = 4, count: int | None = None) -> str:
     """Return the first few names and how many more there are; ``count`` is their number, if not all are given."""
     every = [repr(name) if isinstance(name, str) else str(name) for name in names]

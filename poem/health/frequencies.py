@@ -13,8 +13,9 @@ from scipy import special
 
 from poem.arrays import IntArray
 from poem.health.facts import Facts, mixed, numbered
-from poem.health.finding import Finding, counted, percent
+from poem.health.finding import Finding, percent
 from poem.health.grouped import one_of_each
+from poem.text import counted
 
 EXPECTED = 5.0  # rows that a cell of context and output should have for a χ² test
 UNLIKELY = 1e-6  # p-values of the χ² test below which it is not chance

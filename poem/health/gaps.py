@@ -9,8 +9,9 @@ from poem.compute import Matrix, is_sparse
 from poem.data import BanditLog
 from poem.data.features import Features, Missing, count_missing
 from poem.health.facts import Facts
-from poem.health.finding import Finding, counted, listed, percent
+from poem.health.finding import Finding, listed, percent
 from poem.readers import OF_ACTIONS, RawLog, empty_columns, feature_tables
+from poem.text import counted
 
 MOST = 4  # columns that are named
 

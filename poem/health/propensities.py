@@ -16,9 +16,10 @@ from scipy import special
 
 from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.health.facts import Facts
-from poem.health.finding import Finding, Verdict, counted, percent
+from poem.health.finding import Finding, Verdict, percent
 from poem.health.frequencies import CHECK, repeated_contexts
 from poem.health.grouped import Pairs, as_normal
+from poem.text import counted
 
 ALARMS = 1e-3  # how often right propensities may look wrong, all outputs and slices together
 LEAST_Z = 4.0  # standard errors below which nothing is called wrong, however few checks there are

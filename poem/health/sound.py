@@ -9,7 +9,7 @@ from poem.data import BanditLog
 from poem.data.features import Encoding, Features
 from poem.errors import LogError, ReadError
 from poem.files import Table
-from poem.health.broken import Sound, check_contexts, check_losses, check_outputs, check_who_and_when
+from poem.health.broken import Sound, check_categories, check_contexts, check_losses, check_outputs, check_who_and_when
 from poem.health.broken_candidates import check_available
 from poem.health.broken_propensities import check_propensities
 from poem.health.finding import Finding
@@ -55,6 +55,8 @@ def sound_log(
     check_who_and_when(sound)
     recipe = raw.features if features is None or raw.about.encoded else features
     check_contexts(sound, recipe)
+    if recipe is None:
+        check_categories(sound, encoding)
     return _built(sound, features, known, missing, encoding)
 
 

@@ -19,6 +19,7 @@ from poem.learning.sampled import check_apart, in_memory
 from poem.learning.training import Training
 from poem.packed import PackedLog
 from poem.policies import NO_POLICY, FlooredPolicy, Policy, check_packed, was_trained_on
+from poem.text import counted
 
 KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 SURELY = 4.0  # standard errors above what chance explains
@@ -179,5 +180,6 @@ def unbounded(losses: Any, calibration: Calibration, outcome: str) -> tuple[str,
         )
     if rare is not None:
         count = int(np.count_nonzero(rare.rows))
-        return (f"{count} rows have extreme {name}, so that those of the log are no bounds. {advice}",)
+        rows_have = f"{counted(count, 'row')} {f'has an extreme {outcome}' if count == 1 else f'have extreme {name}'}"
+        return (f"{rows_have}, so that the {name} of the log are no bounds. {advice}",)
     return ()

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any, Literal
 
-from poem.certificates import Certificate, finite
+from poem.certificates import LIKELY, Certificate, finite
 from poem.estimators import Estimate
 from poem.evaluation import PLURAL, Calibration
 from poem.learning.selection import MEANING, NO_TREES, Candidate, Table
 from poem.policies import FlooredPolicy, Policy
-from poem.text import Grid, Sheet
+from poem.text import Grid, Sheet, counted, rounded
 
 Origin = Literal["certified", "refitted", "logging policy", "imitation", "none", "learnt"]
 
@@ -140,7 +139,9 @@ class Fit:
 
     def _certified_lines(self) -> list[str]:
         count = len(self.table) - 1  # without the imitation
-        lines = [f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {count} candidates."]
+        lines = [
+            f"{'Chosen' if self.certified else 'Best'}: {self._name(self.chosen)}, of {counted(count, 'candidate')}."
+        ]
         lines.append(self._verdict())
         found = self.certificate
         if found is not None:
@@ -181,9 +182,9 @@ class Fit:
             return []
         lines = []
         found = self.certificate
-        if found is not None and isfinite(found.units_needed) and not found.objections:
+        if found is not None and found.needs_more:
             rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
-            lines.append(f"To certify such a gain takes a log of about {_rounded(rows):,} rows.")
+            lines.append(f"To certify such a gain {LIKELY} takes a log of about {rounded(rows):,} rows.")
         if self.origin == "logging policy":
             lines.append("The policy is the logging policy.")
         elif self.origin == "imitation":
@@ -290,7 +291,9 @@ class Fit:
         if gain is not None and gain.missing > MANY:
             found.append(f"{gain.missing:.0%} of its decisions are such as the log does not hold")
         if validation.units < UNITS:
-            found.append(f"the log has {validation.units} independent units only; no interval can be had from so few")
+            found.append(
+                f"the log has {counted(validation.units, 'independent unit')} only; no interval can be had from so few"
+            )
         low, high = self.calibration.bounds
         if not low <= validation.value <= high:
             found.append(f"the estimate is outside of {bounds}, what {self._outcomes} can be: do not trust it")
@@ -312,8 +315,3 @@ class Fit:
     @property
     def _estimated(self) -> bool:
         return self.propensities == "estimated"
-
-
-def _rounded(count: float) -> int:
-    """Return a number with two digits that count."""
-    return int(float(f"{max(count, 1.0):.1e}"))

@@ -19,6 +19,7 @@ from poem.packed.manifest import SIZES, Manifest, ShardNote
 from poem.packed.rows import has_catalogue, log_of_rows, outputs_of, some_rows
 from poem.packed.shard_file import read_shard
 from poem.structures import Labels, Structure
+from poem.text import counted
 
 ALL = 1 << 64  # one more than the largest hash
 IN_MEMORY = "a part of it can be read into memory: log.part(0, 0.1).to_log()"
@@ -207,11 +208,10 @@ class PackedLog:
         return float(loss.min()), float(loss.max())
 
     def __repr__(self) -> str:
-        outputs, count = self.structure.describe(), len(self.shards)
-        shards = "1 shard" if count == 1 else f"{count:,} shards"
+        outputs, shards = self.structure.describe(), counted(len(self.shards), "shard")
         return (
-            f"PackedLog of {len(self):,} rows, {self.n_units:,} independent, in {shards} "
-            f"({self.folder.name}): {outputs}, {self.n_features:,} features"
+            f"PackedLog of {counted(len(self), 'row')}, {self.n_units:,} independent, in {shards} "
+            f"({self.folder.name}): {outputs}, {counted(self.n_features, 'feature')}"
         )
 
     # ---- parts ----------------------------------------------------------------------------

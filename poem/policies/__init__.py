@@ -35,7 +35,7 @@ from poem.policies.reading import (
     with_packed,
 )
 from poem.policies.record import Record, TraceRecord
-from poem.policies.unlike import check_all_packed, check_packed
+from poem.policies.unlike import check_all_packed, check_packed, check_packed_for
 
 __all__ = [
     "NO_POLICY",
@@ -49,6 +49,7 @@ __all__ = [
     "by_context_alone",
     "check_all_packed",
     "check_packed",
+    "check_packed_for",
     "check_recipe",
     "choices_for",
     "columns_of",

@@ -12,6 +12,7 @@ from poem.errors import InputError, MismatchError
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
 from poem.structures import Available
+from poem.text import counted
 
 ROUNDING = 1e-6
 NO_POLICY = (
@@ -219,7 +220,8 @@ def _by_context(name: str, values: AnyArray, log: BanditLog) -> FloatArray:
     rows = values.shape[0] == len(log)
     if not rows and values.shape[0] != log.n_contexts:
         raise MismatchError(
-            f"{name} has {values.shape[0]} rows; the log has {len(log)} rows in {log.n_contexts} contexts."
+            f"{name} has {counted(values.shape[0], 'row')}; the log has {counted(len(log), 'row')} in "
+            f"{counted(log.n_contexts, 'context')}."
         )
     if not rows:
         return values
@@ -241,7 +243,7 @@ def _check_probabilities(name: str, values: FloatArray) -> None:
         place = tuple(int(axis[0]) for axis in np.nonzero(bad))
         raise InputError(
             f"{name}: probabilities must be in [0, 1]; row {place[0]} has {values[place]} "
-            f"({int(bad.sum())} such values). Pass probabilities, not scores or logarithms."
+            f"({counted(int(bad.sum()), 'such value')}). Pass probabilities, not scores or logarithms."
         )
 
 

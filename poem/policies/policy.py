@@ -35,7 +35,7 @@ from poem.structures import (
     Space,
     Structure,
 )
-from poem.text import harmless_json
+from poem.text import counted, harmless_json
 
 # Earlier files have no checksum: 1 is a plain policy, 2 has a floor, 3 a structure that came later, 4 trees.
 FILE_VERSION = CHECKED_VERSION
@@ -113,8 +113,8 @@ class Policy:
         return self.forest.n_features
 
     def __repr__(self) -> str:
-        trees = "" if self.forest is None else f", {len(self.forest)} trees"
-        return f"Policy({self.structure}, {self.n_features} features{trees}, intercept={self.intercept})"
+        trees = "" if self.forest is None else f", {counted(len(self.forest), 'tree')}"
+        return f"Policy({self.structure}, {counted(self.n_features, 'feature')}{trees}, intercept={self.intercept})"
 
     # ---- decisions ------------------------------------------------------------------------
     # ``available`` and ``actions`` are those of :class:`poem.BanditLog`: what can be chosen in each context.
@@ -295,7 +295,7 @@ class Policy:
     def _check_width(self, width: int) -> None:
         if width != self.n_features:
             raise MismatchError(
-                f"X has {width} features; the policy was made for {self.n_features}. "
+                f"X has {counted(width, 'feature')}; the policy was made for {self.n_features}. "
                 "Pass the same columns as in training."
             )
 

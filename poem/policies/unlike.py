@@ -1,28 +1,36 @@
 """Why a policy cannot be asked about a packed log: features and outputs are settled when a log is packed."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from poem.errors import MismatchError
 from poem.packed import PackedLog
 from poem.policies.floor import FlooredPolicy
 from poem.policies.policy import Policy
+from poem.text import counted
 
 SHOWN = 3  # names that are said of each side
-ADVICE = "Pack it with --policy policy.poem (pack_log(policy=…))."
+ADVICE = "Pack it again with pack_log(policy=…)."
 NOT_BOTH = "A packed log has the features of one policy; compare policies of different features on the original files."
 
 
 def check_packed(policy: Any, log: PackedLog, name: str = "the policy", advice: str = ADVICE) -> None:
     """Refuse a packed log whose features or outputs are not those of a policy, and say what differs.
 
-    Only poem's own policies know what they need.
+    ``name`` is what the policy is called: the file that a command was given, or what a function calls it. Only poem's
+    own policies know what they need.
     """
     if not isinstance(policy, Policy | FlooredPolicy):
         return
     found = next(_differences(policy, log), None)
     if found is not None:
         raise MismatchError(f"{log.folder.name} was packed in another way than {name} reads logs: {found}. {advice}")
+
+
+def check_packed_for(path: Path, policy: Any, log: PackedLog) -> None:
+    """Refuse the same for the policy of a file, and name the file."""
+    check_packed(policy, log, str(path), f"Pack it again with poem pack --policy {path}.")
 
 
 def check_all_packed(policies: Sequence[tuple[str, Any]], log: PackedLog) -> None:
@@ -41,7 +49,7 @@ def _differences(policy: Policy | FlooredPolicy, log: PackedLog) -> Iterator[str
     yield from _names("outputs", labels, policy.labels)
     yield from _names("features", log.feature_names, policy.feature_names)
     if log.n_features != policy.n_features:
-        yield f"it has {log.n_features:,} features, and the policy has {policy.n_features:,}"
+        yield f"it has {counted(log.n_features, 'feature')}, and the policy has {policy.n_features:,}"
     yield from _recipes("features", log.features, policy.features)
     if mine.described:
         yield from _names("features of actions", kind.action_names, policy.action_names)

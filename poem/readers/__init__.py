@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
     from poem.readers.registry import FORMATS, format_named
     from poem.readers.streaming import LogStream
-    from poem.readers.times import times_of
+    from poem.readers.text_numbers import TEXT_ADVICE, note_on_text, numbers_as_text
+    from poem.readers.times import AS_TIMES, times_of
+    from poem.readers.values import AS_NUMBERS
 
 __all__ = [
+    "AS_NUMBERS",
+    "AS_TIMES",
     "FORMATS",
     "INDEXES",
     "OF_ACTIONS",
     "SUM_OFF",
+    "TEXT_ADVICE",
     "UNFINISHED",
     "Choices",
     "Columns",
@@ -53,6 +58,8 @@ __all__ = [
     "log_of",
     "looks_like",
     "note_on_gaps",
+    "note_on_text",
+    "numbers_as_text",
     "read_contexts",
     "read_log",
     "read_raw",
@@ -83,7 +90,9 @@ _MODULES = {
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),
     "registry": ("FORMATS", "format_named"),
     "streaming": ("LogStream",),
-    "times": ("times_of",),
+    "text_numbers": ("TEXT_ADVICE", "note_on_text", "numbers_as_text"),
+    "times": ("AS_TIMES", "times_of"),
+    "values": ("AS_NUMBERS",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

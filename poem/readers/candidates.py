@@ -11,6 +11,7 @@ from poem.errors import ReadError
 from poem.files import Column, Table, coded, flattened, is_category, is_list, is_number, is_text, lengths, plain_table
 from poem.readers.catalogue import catalogue_rows
 from poem.readers.raw import RawLog
+from poem.text import counted
 
 
 @dataclass(frozen=True)
@@ -122,15 +123,16 @@ def _present(raw: RawLog, column: Column, place: Callable[[int], str]) -> tuple[
     if len(counts) and counts.min() < 1:
         row = int(np.argmin(counts))
         raise ReadError(
-            f"{place(row)}, column {raw.roles.candidates!r}: there are no candidates ({int((counts < 1).sum()):,} such "
-            "rows). Each decision needs at least one; drop such rows, or leave the column out (--ignore, ignore=)."
+            f"{place(row)}, column {raw.roles.candidates!r}: there are no candidates "
+            f"({counted(int((counts < 1).sum()), 'such row')}). Each decision needs at least one; "
+            "drop such rows, or leave the column out (--ignore, ignore=)."
         )
     if flat.null_count:
         missing = int(np.flatnonzero(np.asarray(flat.is_null()))[0])
         found = Listed(counts, flat, None, None, place)
         raise ReadError(
-            f"{found.place_of(missing)}, column {raw.roles.candidates!r} is missing ({flat.null_count:,} such "
-            "candidates). Fill or drop it."
+            f"{found.place_of(missing)}, column {raw.roles.candidates!r} is missing "
+            f"({counted(flat.null_count, 'such candidate')}). Fill or drop it."
         )
     return counts, flat
 

@@ -72,6 +72,8 @@ class Format:
         What messages call a row.
     ignored : tuple of str
         Patterns of columns that are no context unless they are named.
+    categories : tuple of str
+        Columns of numbers that are read as text because they are categories.
     sides : callable
         Returns which files of a folder stand beside others and hold no rows of their own.
     beside : callable, optional
@@ -93,6 +95,7 @@ class Format:
     roles: Roles = NO_ROLES
     counted: Literal["row", "line"] = "row"
     ignored: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     sides: Callable[[list[Path]], list[Path]] = no_sides
     beside: Callable[[Path], Path] | None = None
     labels: Callable[[Path], Labels | None] | None = None

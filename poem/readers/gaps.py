@@ -7,6 +7,7 @@ from poem.files import Table
 from poem.readers.candidates import candidate_columns
 from poem.readers.ignored import BY_NAME
 from poem.readers.raw import RawLog
+from poem.text import counted
 
 MOST = 4  # columns that a note names
 OF_ACTIONS = f"{BY_NAME}."  # what the columns of actions are called by
@@ -42,7 +43,7 @@ def note_on_gaps(raw: RawLog, features: Features | None, action_features: Featur
     for begin, table in feature_tables(raw, of_actions=action_features is not None):
         recipe, table, what = (action_features, table, "action") if begin else (features, raw.table, "row")
         gaps = {} if recipe is None else recipe.unexpected_gaps(table)
-        found += [f"{begin + name!r} in {count:,} {what}{'s' if count > 1 else ''}" for name, count in gaps.items()]
+        found += [f"{begin + name!r} in {counted(count, what)}" for name, count in gaps.items()]
     if not found:
         return None
     more = f" and {len(found) - MOST:,} more" if len(found) > MOST else ""

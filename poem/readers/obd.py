@@ -60,6 +60,7 @@ FORMAT = Format(
     takes=csv.FORMAT.takes,
     roles=Roles(output=("item_id",), reward="click", propensity="propensity_score", time="timestamp"),
     ignored=("user-item_affinity_*",),  # of the items, not of the user
+    categories=("position",),
     sides=_sides,
     labels=items_beside,
     cut=by_records(read_table, csv.known_of),

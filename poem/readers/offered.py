@@ -18,6 +18,7 @@ from poem.readers.catalogue import catalogue_ids
 from poem.readers.outputs import distinct_values
 from poem.readers.raw import RawLog, named_error
 from poem.structures import Available, Coded, Labels, Structure, Wanted, kind_of, structure_from_data
+from poem.text import counted
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def refuse_strangers(raw: RawLog, strange: AnyArray) -> None:
         found = raw.table.column(name)[int(rows[0])].as_py()
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r}: the output {found!r} is not among the row's "
-            f"candidates ({len(rows):,} such rows). Drop such rows or fix the logging.{_hint(raw)}"
+            f"candidates ({counted(len(rows), 'such row')}). Drop such rows or fix the logging.{_hint(raw)}"
         )
 
 

@@ -16,6 +16,7 @@ from poem.readers.lines import is_by_line
 from poem.readers.notes import ACTIONS_KEY, KEY
 from poem.readers.raw import Origin, RawLog
 from poem.readers.registry import all_formats, format_named
+from poem.text import counted
 
 
 def read_files(
@@ -93,7 +94,7 @@ def _with_side(path: Path, contexts: Table, beside: Path) -> Table:
     side = joined([checked_table(kind.read(file), file) for file in files], files)
     if contexts.num_rows != side.num_rows:
         raise ReadError(
-            f"{path.name} has {contexts.num_rows:,} rows and {beside.name} has {side.num_rows:,}. "
+            f"{path.name} has {counted(contexts.num_rows, 'row')} and {beside.name} has {side.num_rows:,}. "
             "Both must hold the same decisions in the same order."
         )
     for name in contexts.column_names:

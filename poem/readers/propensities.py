@@ -10,6 +10,7 @@ from poem.readers.offered import one_output, refuse_strangers
 from poem.readers.outputs import coded_outputs
 from poem.readers.raw import RawLog
 from poem.readers.values import present
+from poem.text import counted
 
 SUM_OFF = 1e-3  # how far from 1 the probabilities of all candidates may add up
 
@@ -52,7 +53,7 @@ def _refuse(raw: RawLog, name: str, values: FloatArray, bad: AnyArray, why: str)
     if len(rows):
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r} has the propensity {values[rows[0]]:g}; {why} "
-            f"({len(rows):,} such rows). Drop such rows or fix the logging."
+            f"({counted(len(rows), 'such row')}). Drop such rows or fix the logging."
         )
 
 
@@ -78,7 +79,7 @@ def _check_sums(raw: RawLog, sums: FloatArray) -> None:
     if len(rows):
         raise ReadError(
             f"{raw.origin.place(int(rows[0]))}, column {name!r}: the probabilities add up to {sums[rows[0]]:.6g}, not "
-            f"to 1 ({len(rows):,} such rows). Fix the logging."
+            f"to 1 ({counted(len(rows), 'such row')}). Fix the logging."
         )
 
 

@@ -124,6 +124,8 @@ class RawLog:
         What is known of actions besides the columns.
     whole : Whole, optional
         What is known of the whole log, if these are some of its rows.
+    categories : tuple of str
+        Columns whose numbers are text because the format says that they are categories.
     """
 
     table: Table
@@ -135,6 +137,7 @@ class RawLog:
     structure: Any = None
     actions: RawActions = RawActions()
     whole: Whole | None = None
+    categories: tuple[str, ...] = ()
 
     @property
     def has_candidates(self) -> bool:

@@ -1,6 +1,7 @@
 """From a path or a data frame to a BanditLog: find the files, read them, say which column is what, check."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -11,7 +12,7 @@ import numpy as np
 
 from poem.data import BanditLog
 from poem.data.features import Encoding, Features
-from poem.errors import InputError, ReadError
+from poem.errors import InputError, PoemWarning, ReadError
 from poem.files import Table, as_table, check_text, plain_table, room_for, shown
 from poem.readers.catalogue import with_catalogue
 from poem.readers.checked import log_of
@@ -23,6 +24,7 @@ from poem.readers.parquet import raw_of
 from poem.readers.part_files import read_files
 from poem.readers.raw import Origin, RawLog
 from poem.readers.registry import NATIVE, format_named
+from poem.readers.text_numbers import note_on_text
 from poem.readers.values import whole_numbers
 from poem.structures import Wanted
 
@@ -92,6 +94,11 @@ def read_log(
     Returns
     -------
     BanditLog
+
+    Warns
+    -----
+    PoemWarning
+        If a column of features holds numbers as text: they become categories, unless ``features`` says what they are.
     """
     if not isinstance(columns, Columns | None):
         raise InputError(f"columns must be a poem.Columns; found {type(columns).__name__}.")
@@ -112,7 +119,11 @@ def read_log(
         recipe=recipe,
         progress=progress,
     )
-    return log_of(raw, features=recipe, labels=labels, structure=structure, missing=missing, encoding=encoding)
+    log = log_of(raw, features=recipe, labels=labels, structure=structure, missing=missing, encoding=encoding)
+    note = note_on_text(raw, encoding) if recipe is None else None
+    if note is not None:
+        warnings.warn(note, PoemWarning, stacklevel=2)
+    return log
 
 
 @room_for()
@@ -156,7 +167,7 @@ def read_raw(
             described=described,
             progress=progress,
         )
-        ignored = kind.ignored if columns.context is None else ()
+        raw, ignored = replace(raw, categories=kind.categories), kind.ignored if columns.context is None else ()
     else:
         raise InputError(f"a log is a path or a data frame; found {type(source).__name__}.")
     raw = with_meaning(raw, columns, ignored, actions=actions, identity=identity, defaults=defaults)

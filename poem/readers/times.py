@@ -7,9 +7,11 @@ from poem.errors import ReadError
 from poem.files import Column, coded, decoded, floats, is_number, is_text
 from poem.readers.raw import RawLog
 from poem.readers.values import present
+from poem.text import counted
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DAY = 86_400.0
+AS_TIMES = "Use numbers, dates or ISO 8601 such as 2026-11-16T08:30:00Z, all with a zone or all without one."
 
 
 def times_of(raw: RawLog) -> FloatArray | None:
@@ -26,14 +28,14 @@ def times_of(raw: RawLog) -> FloatArray | None:
     if moments is None or not (pa.types.is_timestamp(moments.type) or pa.types.is_date(moments.type)):
         raise ReadError(
             f"{raw.origin.name}, column {name!r} should hold times and holds {column.type}{_no_moment(raw, column)}. "
-            "Use numbers, dates or ISO 8601 such as 2026-11-16T08:30:00Z, all with a zone or all without one."
+            f"{AS_TIMES}"
         )
     seconds = _seconds(moments)
     empty = np.flatnonzero(np.isnan(seconds))
     if len(empty):
         raise ReadError(
-            f"{raw.origin.place(int(empty[0]))}, column {name!r} is empty ({len(empty):,} such rows). Drop such rows, "
-            "or do without times."
+            f"{raw.origin.place(int(empty[0]))}, column {name!r} is empty ({counted(len(empty), 'such row')}). Drop "
+            "such rows, or do without times."
         )
     return seconds
 

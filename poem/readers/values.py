@@ -8,15 +8,19 @@ from poem.arrays import FloatArray, IntArray
 from poem.errors import ReadError
 from poem.files import EXACT, decoded, first_odd, floats, is_number
 from poem.readers.raw import RawLog
+from poem.text import counted
+
+AS_NUMBERS = "Store it as numbers, such as with .astype(float) in pandas, or name another column."
 
 
 def numbers_in(raw: RawLog, name: str) -> FloatArray:
     """Return a column of numbers; what is missing is NaN."""
     column = decoded(raw.table.column(name))
     if not is_number(column.type):
+        odd = first_odd(column, raw.origin.place)
+        advice = "Fix such values, or name another column." if odd else AS_NUMBERS
         raise ReadError(
-            f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}"
-            f"{first_odd(column, raw.origin.place)}. Fix the column, or name another one."
+            f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}{odd}. {advice}"
         )
     return floats(column)
 
@@ -42,8 +46,8 @@ def present(raw: RawLog, name: str) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ReadError(
-            f"{raw.origin.place(int(bad[0]))}, column {name!r} is empty, NaN or infinite ({len(bad):,} such rows). "
-            "Drop or fix them."
+            f"{raw.origin.place(int(bad[0]))}, column {name!r} is empty, NaN or infinite "
+            f"({counted(len(bad), 'such row')}). Drop or fix them."
         )
     return values
 

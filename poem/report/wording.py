@@ -4,6 +4,8 @@ import math
 import unicodedata
 from dataclasses import dataclass
 
+from poem import text
+
 MINUS, SPACE, UNKNOWN = "−", "\u00a0", "–"  # the space does not break
 MOST_DECIMALS = 12
 
@@ -57,8 +59,8 @@ def count(number: float) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number of things: ``1 row``, ``1,200 rows``."""
-    return f"{number:,}{SPACE}{what}{'' if number == 1 else 's'}"
+    """Return a number of things on one line: ``1 row``, ``1,200 rows``."""
+    return text.counted(number, what).replace(" ", SPACE, 1)
 
 
 def rough(number: float) -> str:

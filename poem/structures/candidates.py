@@ -11,6 +11,7 @@ from poem.structures.classes import Classes
 from poem.structures.labels import Labels
 from poem.structures.offered import Offered
 from poem.structures.space import Space
+from poem.text import counted
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Candidates(Classes):
         return slice(None)
 
     def describe(self) -> str:
-        return f"one of the available actions, each described by {self.n_features:,} features"
+        return f"one of the available actions, each described by {counted(self.n_features, 'feature')}"
 
     @property
     def n_outputs(self) -> int:

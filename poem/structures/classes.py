@@ -8,6 +8,7 @@ from poem.arrays import AnyArray, BoolArray, FloatArray
 from poem.errors import LogError
 from poem.structures.base import Structure
 from poem.structures.labels import Labels, as_array, check_labels, values_of
+from poem.text import counted
 
 
 class Classes(Structure):
@@ -68,7 +69,7 @@ def _check_values(values: AnyArray) -> None:
         return
     missing = [row for row, value in enumerate(values) if value is None or value != value]
     if missing:
-        raise LogError(f"y is missing in row {missing[0]} ({len(missing)} such rows). Drop such rows.")
+        raise LogError(f"y is missing in row {missing[0]} ({counted(len(missing), 'such row')}). Drop such rows.")
 
 
 def _distinct(values: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -21,6 +21,7 @@ from poem.errors import InputError, LogError
 from poem.structures.fit_labels import Unseen, label_weights
 from poem.structures.labels import Labels
 from poem.structures.sets import Sets
+from poem.text import counted
 
 STEPS = 60  # at the most, to τ
 NEAR = 0.1  # how far Σ p may be from the size: any τ is right, and one near by is as good as the best
@@ -78,8 +79,9 @@ class Subset(Sets):
         odd = np.flatnonzero(sizes != self.size)
         if len(odd):
             raise LogError(
-                f"each row must hold {self.describe()}; row {odd[0]} has {sizes[odd[0]]} ({len(odd):,} such rows). "
-                "Drop them, or take sets of any size, which is the default without a structure."
+                f"each row must hold {self.describe()}; row {odd[0]} has {sizes[odd[0]]} "
+                f"({counted(len(odd), 'such row')}). Drop them, or take sets of any size, which is the default without "
+                "a structure."
             )
 
     def unlogged(self, codes: AnyArray) -> tuple[BoolArray, BoolArray]:

@@ -22,6 +22,7 @@ from poem.files import (
     lengths,
     numbers_of,
 )
+from poem.text import counted
 
 FEW = 1001  # numbers of a column that say what is usual in it
 
@@ -63,7 +64,7 @@ def without_gaps(
     if len(bad):
         found = "infinite" if infinite.any() else "empty or NaN"
         raise LogError(
-            f"{place(row_of(bad[0]))}, column {name!r} is {found} ({len(bad):,} such values). "
+            f"{place(row_of(bad[0]))}, column {name!r} is {found} ({counted(len(bad), 'such value')}). "
             "Fill or drop them, or leave the column out."
         )
     return values if fill is None else np.where(np.isnan(values), fill, values)
@@ -118,8 +119,8 @@ def positions_of(column: Column, name: str, place: Place) -> tuple[AnyArray, Int
     if flat.null_count:
         row = _row_at(starts, int(np.flatnonzero(np.asarray(flat.is_null()))[0]))
         raise LogError(
-            f"{place(row)}, column {name!r} has a position that is missing ({flat.null_count:,} such positions). "
-            "Fill or drop them."
+            f"{place(row)}, column {name!r} has a position that is missing "
+            f"({counted(flat.null_count, 'such position')}). Fill or drop them."
         )
     positions = numbers_of(flat, flat.type.to_pandas_dtype())
     if len(positions) and (positions.min() < 0 or positions.max() >= 2**31 - 1):
