@@ -114,6 +114,14 @@ def test_a_fit_certifies_nothing_that_is_doubted_and_says_why():
     assert "decisions come back" in found.explain()
 
 
+def test_inspect_says_that_nothing_would_be_certified():
+    finding = poem.inspect(drawn(0, users=100)).of("certificates")
+    assert finding.verdict == "with care"
+    assert finding.text.startswith("nothing would be certified: decisions come back")
+    assert finding.advice.startswith("If they were kept for a user or session, pass it as group=")
+    assert all(one.name != "certificates" for one in poem.inspect(drawn(0)).findings)
+
+
 # ---- the order of rows ----------------------------------------------------------------------------
 
 

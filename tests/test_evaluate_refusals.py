@@ -113,7 +113,7 @@ def test_names_of_policies_are_texts_other_than_logged(log, name):
         poem.evaluate({name: POLICY}, log)
 
 
-@pytest.mark.parametrize("estimators", ["ips", ["IPS", "DoubleRobust"], [3]], ids=repr)
+@pytest.mark.parametrize("estimators", ["ipss", ["IPS", "DoubleRobust"], [3]], ids=repr)
 def test_estimators_must_be_known(log, estimators):
     with refuses(InputError, "there is no estimator", "choose from IPS"):
         poem.evaluate(POLICY, log, estimators)

@@ -141,3 +141,33 @@ def test_no_other_control_within_the_cap_leaves_less_variance(seed, outputs, sca
 def _variance(g, values):
     mean = float(g @ values) / max(float(g.sum()), 1e-300)
     return float(g @ (values - mean) ** 2)
+
+
+def gaining_then_losing(rng, n):
+    return np.where(np.arange(n) < n // 3, 0.25, -0.25)
+
+
+def losing_then_gaining(rng, n):
+    return np.where(np.arange(n) < n // 2, -0.2, 0.2)
+
+
+def at_random(rng, n):
+    return rng.choice([-0.3, 0.0, 0.3], size=n)
+
+
+@pytest.mark.parametrize("means_of", [gaining_then_losing, losing_then_gaining, at_random])
+def test_if_means_differ_the_bound_is_for_their_average_by_stakes(means_of):
+    """Each mean is fixed before its term: rejected means are below the average in which terms count by their stakes."""
+    n, false, alpha = 100, 0, 0.05
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 31])
+        means = means_of(rng, n)
+        terms = np.where(rng.random(n) < 0.5 * (1.0 + means), 1.0, -1.0)
+        bound = goal_bound(terms, -1.0, alpha, 1.0)
+        if bound <= -1.0:
+            continue
+        shares = stakes_by_hand(terms, -1.0, alpha, 1.0, np.ones(n))
+        logs = np.cumsum(np.log1p(shares * ((terms + 1.0) / (bound - 1e-6 + 1.0) - 1.0)))
+        until = int(np.argmax(logs >= np.log(1.0 / alpha))) + 1  # when the bound was won
+        false += bound - 1e-6 > shares[:until] @ means[:until] / shares[:until].sum()
+    assert false <= 400 * alpha + 3.0 * np.sqrt(400 * alpha)

@@ -96,8 +96,9 @@ def test_decisions_among_candidates_without_contexts(tmp_path):
 def test_certificates_for_a_log_without_contexts():
     """Trees model steps in propensities from 100 rows on; without features there is nothing to split."""
     rng = np.random.default_rng(0)
-    y, p = rng.integers(0, 2, 400), rng.choice([0.5, 0.4], 400)
-    log = poem.BanditLog(np.zeros((400, 0)), y, loss=y * 1.0, propensity=p)
+    often = rng.choice([0.5, 0.6], 400)
+    y = (rng.random(400) < often) * 1
+    log = poem.BanditLog(np.zeros((400, 0)), y, loss=y * 1.0, propensity=np.where(y == 1, often, 1.0 - often))
     assert poem.fit(log, learners="ips", n_jobs=1).success
 
 

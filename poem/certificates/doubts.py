@@ -11,7 +11,8 @@ from scipy import special
 
 from poem.arrays import BoolArray, FloatArray, IntArray
 from poem.certificates.adaptive import MOST_ROWS, adapts
-from poem.data import BanditLog
+from poem.compute import compact
+from poem.data import BanditLog, with_seen_contexts
 
 SURELY = 4.0  # standard errors above what chance explains
 MANY = 0.01  # share of the rows that decisions which were kept concern at least
@@ -26,7 +27,10 @@ LEAST_LOGGED = 20  # rows of an output in a half that say something about its pr
 def doubts(log: BanditLog, in_order: bool) -> tuple[str, ...]:
     """Say what contradicts the conditions of a certificate; ``in_order`` if it rests on the order of rows."""
     n = len(log)
-    first, some = (log.take(rows) for rows in (np.arange(min(n, MOST_ROWS)), np.arange(0, n, -(-n // MOST_ROWS))))
+    first, some = (
+        log if n <= MOST_ROWS else with_seen_contexts(log.take(rows))
+        for rows in (np.arange(min(n, MOST_ROWS)), np.arange(0, n, -(-n // MOST_ROWS)))
+    )
     # Rows that are not independent would also make propensities look wrong.
     found = tuple(_kept_decisions(first)) or tuple(_wrong_propensities(some))
     return found + (tuple(_backwards(first)) if in_order else ())
@@ -56,7 +60,8 @@ def _kept_decisions(log: BanditLog) -> Iterator[str]:
 
 def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
     """Return rows that follow each other in equal contexts, of different units."""
-    sums = np.asarray(log.X @ np.random.default_rng(11).normal(size=log.n_features))
+    _, X = compact(log.X)
+    sums = np.asarray(X @ np.random.default_rng(11).normal(size=X.shape[1]))
     place = np.round(sums / (float(np.abs(sums).max(initial=0.0)) or 1.0), DIGITS)[log.context]
     moment = np.arange(len(log)) if log.time is None else log.time
     order = np.lexsort((moment, place))
@@ -89,8 +94,9 @@ def _wrong_propensities(log: BanditLog) -> Iterator[str]:
 def _halves(log: BanditLog) -> Iterator[tuple[str, BoolArray]]:
     """Yield parts of the rows, in words and as masks: all of them, and both halves by each of the first features."""
     yield "", np.ones(len(log), dtype=bool)
-    for column in range(min(log.n_features, MOST_FEATURES)):
-        values = np.asarray(log.X[:, [column]].sum(axis=1)).ravel()[log.context]
+    columns, X = compact(log.X)
+    for place, column in enumerate(columns[:MOST_FEATURES]):
+        values = np.asarray(X[:, [place]].sum(axis=1)).ravel()[log.context]
         high = values > np.median(values)
         if high.any():
             yield f" where feature {column} is high", high

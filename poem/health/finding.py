@@ -22,6 +22,7 @@ Topic = Literal[
     "duplicates",
     "groups",
     "time",
+    "certificates",
     "learning",
 ]
 VERDICTS: tuple[Verdict, ...] = ("fit", "with care", "unfit")  # from the best to the worst

@@ -12,6 +12,7 @@ from poem.errors import InputError
 from poem.health import (
     adaptive,
     availability,
+    conditions,
     contents,
     dependence,
     distribution,
@@ -116,6 +117,7 @@ def _checks(found: SoundLog, facts: Facts, total: int) -> list[Finding]:
         *dependence.groups(facts),
         *drift.drift(facts),
         *adaptive.adaptation(facts),
+        *conditions.conditions(facts),
         *power.learning(facts),
     ]
 
