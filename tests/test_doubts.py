@@ -39,7 +39,7 @@ def with_own_contexts(log, rows):
 
 
 @pytest.mark.parametrize(
-    "name", ["null-uniform", "null-softmax", "null-greedy", "rule", "linear-costs", "thompson", "ucb-null"]
+    "name", ["null-uniform", "null-softmax", "null-greedy", "rule", "linear-costs", "lopsided", "thompson", "ucb-null"]
 )
 def test_right_logs_are_hardly_ever_doubted(name):
     assert sum(map(bool, found_in(lambda seed: as_exported(name, 500, seed, 1)))) <= 2

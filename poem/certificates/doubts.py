@@ -74,7 +74,8 @@ def _wrong_propensities(log: BanditLog) -> Iterator[str]:
     """Doubt propensities that are too small: whatever the logging policy is, 1[y = a]/p has a mean of at most 1.
 
     That is so for each output a, and in each part of the contexts. The parts are all of them, and the halves that a
-    feature cuts them into. The distribution of 1/p leans to the right, so the normal test errs on the careful side.
+    feature cuts them into. Where p is small, 1/p leans to the right, so the normal test errs on the careful side. Where
+    p is nearly 1, rare misses may be lacking, so the variance is at least what follows from p.
     """
     if log.propensities != "logged" or not log.structure.one_each or log.available is not None:
         return
@@ -109,7 +110,8 @@ def _excess(log: BanditLog, part: BoolArray, chosen: BoolArray) -> tuple[float, 
         return -np.inf, 1.0
     weights: FloatArray = np.where(chosen, np.exp(-log.log_propensity), 0.0)
     sums = np.bincount(log.units(), np.where(part, weights - 1.0, 0.0))
-    spread = float(np.sqrt(sums @ sums))
+    due = float((weights * (weights - 1.0))[part & chosen].sum())  # the variance that follows from p
+    spread = float(np.sqrt(max(float(sums @ sums), due)))
     return float(sums.sum()) / max(spread, 1e-300), float(weights[part].mean())
 
 
