@@ -60,6 +60,8 @@ def test_decisions_that_are_drawn_anew_in_few_contexts_are_no_reason_to_doubt():
         return poem.BanditLog(rng.integers(4, size=(500, 1)) * 1.0, y, loss=rng.random(500), propensity=chance[y])
 
     assert sum(map(bool, found_in(few))) <= 1
+    by_output = found_in(lambda seed: with_own_contexts(few(seed), np.argsort(few(seed).y, kind="stable")))
+    assert sum(map(bool, by_output)) <= 1
 
 
 def test_copies_are_noticed():

@@ -52,19 +52,19 @@ def _kept_decisions(log: BanditLog) -> Iterator[str]:
     if excess <= max(SURELY * np.sqrt(max(float((p * (1.0 - p)).sum()), 1.0)), MANY * len(log)):
         return
     yield (
-        f"decisions come back: {int(same.sum()):,} rows have the output of the row before in the same context, and "
+        f"decisions come back: {int(same.sum()):,} rows have the output of another row in the same context, and "
         f"about {p.sum():,.0f} would if decisions were drawn anew. If they were kept for a user or session, pass it as "
         "group=; if rows are copies, drop these"
     )
 
 
 def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
-    """Return rows that follow each other in equal contexts, of different units."""
+    """Return pairs of rows in equal contexts, of different units, in random order: rows may be sorted by outputs."""
     _, X = compact(log.X)
-    sums = np.asarray(X @ np.random.default_rng(11).normal(size=X.shape[1]))
+    rng = np.random.default_rng(11)
+    sums = np.asarray(X @ rng.normal(size=X.shape[1]))
     place = np.round(sums / (float(np.abs(sums).max(initial=0.0)) or 1.0), DIGITS)[log.context]
-    moment = np.arange(len(log)) if log.time is None else log.time
-    order = np.lexsort((moment, place))
+    order = np.lexsort((rng.permutation(len(log)), place))
     first, second, units = order[:-1], order[1:], log.units()
     apart = (place[first] == place[second]) & (units[first] != units[second])
     return first[apart], second[apart]
