@@ -155,6 +155,14 @@ def _shared(X: FloatArray, unit: IntArray, rng: np.random.Generator, **more: Int
     return Draw(X, P, np.full((n, 3), 0.5), draw.y, draw.loss, **more)
 
 
+def sorted_outputs(n: int, rng: np.random.Generator) -> Draw:
+    """All classes equal, a uniform logger; the log is sorted by class."""
+    X = rng.normal(size=(n, 3))
+    draw = yes_no(X, np.full((n, 3), 1.0 / 3.0), np.full((n, 3), 0.5), rng)
+    order = np.argsort(draw.y, kind="stable")
+    return Draw(X[order], draw.P, draw.L, draw.y[order], draw.loss[order])
+
+
 TRAPS = (
     World("rule", rule, options={"loss_bounds": (0.0, 1.4)}),
     World("rule-data", rule, promised=False),
@@ -173,4 +181,5 @@ TRAPS = (
     World("clusters", clusters, (600,)),
     World("repeats", repeats),
     World("repeats-unsaid", repeats_unsaid, promised=False),
+    World("sorted-outputs", sorted_outputs, (400,)),
 )
