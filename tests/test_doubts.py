@@ -53,6 +53,20 @@ def test_decisions_that_were_kept_are_noticed_unless_groups_say_so(users):
     assert not any(found_in(lambda seed: drawn(seed, users=users, group=True)))
 
 
+def test_decisions_that_were_kept_are_noticed_in_contexts_that_differ():
+    def kept(seed, group=False):
+        rng = np.random.default_rng([seed, 6])
+        user = np.repeat(np.arange(80), rng.integers(2, 12, 80))
+        n = len(user)
+        y, who = rng.integers(3, size=80)[user], {"group": user} if group else {}
+        return poem.BanditLog(rng.normal(size=(n, 3)), y, loss=rng.random(n), propensity=np.full(n, 1.0 / 3.0), **who)
+
+    for (text,) in found_in(kept):
+        assert "rows have the output of the row before" in text
+        assert "pass it as group=" in text
+    assert sum(map(bool, found_in(lambda seed: kept(seed, group=True)))) <= 1
+
+
 def test_decisions_that_are_drawn_anew_in_few_contexts_are_no_reason_to_doubt():
     def few(seed):
         rng = np.random.default_rng(seed)
@@ -87,7 +101,9 @@ def test_label_sets_that_come_back_are_noticed():
 def test_propensities_that_are_too_small_in_a_part_of_the_contexts_are_noticed(factor, least):
     found = [text for texts in found_in(lambda seed: drawn(seed, factor=factor)) for text in texts]
     assert len(found) >= least
-    assert all(text.startswith("the propensities cannot be right: the weights 1/p of 2") for text in found)
+    assert all(
+        text.startswith("the propensities cannot be right: 1/p, summed over the rows with output 2") for text in found
+    )
     assert sum("where feature 0 is high" in text for text in found) >= 0.8 * len(found)
 
 

@@ -502,7 +502,7 @@ def test_propensities_that_cannot_be_right_are_objected_to(loss_bounds):
     assert not found.certified
     mean, of_one = found.objections
     assert mean.startswith("the propensities cannot be right: the mean weight is above 1.")
-    assert of_one.startswith("the propensities cannot be right: the weights 1/p of ")
+    assert of_one.startswith("the propensities cannot be right: 1/p, summed over the rows with output ")
 
 
 def test_bounds_from_the_data_are_named_as_a_condition():

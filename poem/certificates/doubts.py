@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
-from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.certificates.adaptive import MOST_ROWS, adapts
 from poem.compute import compact
 from poem.data import BanditLog, with_seen_contexts
@@ -22,6 +22,10 @@ BACKWARDS = 0.001  # how often rows in the order of time may be called reversed
 MOST_OUTPUTS = 50  # whose propensities are tested one by one
 MOST_FEATURES = 16  # that cut the contexts into halves
 LEAST_LOGGED = 20  # rows of an output in a half that say something about its propensities
+LEAST_EXCESS = 0.1  # of outputs that come back, relative to what propensities say
+FEW_RUNS = 3  # of equal outputs, times their number, in a log that is sorted by them
+
+KEPT = "If they were kept for a user or session, pass it as group=; if rows are copies, drop these"
 
 
 def doubts(log: BanditLog, in_order: bool) -> tuple[str, ...]:
@@ -37,25 +41,57 @@ def doubts(log: BanditLog, in_order: bool) -> tuple[str, ...]:
 
 
 def _kept_decisions(log: BanditLog) -> Iterator[str]:
-    """Doubt that units are independent: in one context, the output of another unit comes back too often.
+    """Doubt that units are independent: outputs of other units come back too often.
 
     Of two rows in the same context, the second has the output of the first with probability p if it was drawn anew. Any
     excess was kept for a user or session, or copied.
     """
     if log.available is not None:
         return  # what is available may differ between equal contexts
+    yield from _in_equal_contexts(log) or _in_turn(log)
+
+
+def _in_equal_contexts(log: BanditLog) -> tuple[str, ...]:
     first, second = _neighbours(log)
     p = np.exp(log.log_propensity[first])
     y = log.y.reshape(len(log), -1)
     same = (y[first] == y[second]).all(axis=1)
     excess = float(same.sum() - p.sum())
     if excess <= max(SURELY * np.sqrt(max(float((p * (1.0 - p)).sum()), 1.0)), MANY * len(log)):
-        return
-    yield (
+        return ()
+    return (
         f"decisions come back: {int(same.sum()):,} rows have the output of another row in the same context, and "
-        f"about {p.sum():,.0f} would if decisions were drawn anew. If they were kept for a user or session, pass it as "
-        "group=; if rows are copies, drop these"
+        f"about {p.sum():,.0f} would if decisions were drawn anew. {KEPT}",
     )
+
+
+def _in_turn(log: BanditLog) -> tuple[str, ...]:
+    """Compare each row with the one before: 1[same output]/p has a mean of at most 1, whatever the contexts are.
+
+    Pairs of rows that are far apart tell what wrong propensities alone would do. Rows that are sorted by outputs have a
+    few runs of equal ones, and say nothing.
+    """
+    y, n = log.y.reshape(len(log), -1), len(log)
+    order = np.arange(n) if log.time is None else np.argsort(log.time, kind="stable")
+    apart = np.diff(log.units()[order], prepend=-1) != 0
+    near, far = (_weights_of_same(log, y, order, shift)[apart] for shift in (1, max(n // 2, 1)))
+    runs = int(np.count_nonzero((y[order[1:]] != y[order[:-1]]).any(axis=1))) + 1
+    if len(near) < LEAST_LOGGED or runs <= FEW_RUNS * len(np.unique(y, axis=0)):
+        return ()
+    spread = float(np.sqrt(max(float(((near - 1.0) ** 2).sum()), float((near * (near - 1.0))[near > 0.0].sum()))))
+    excess = float(near.mean() - max(1.0, far.mean()))
+    if excess <= max(SURELY * spread / len(near), LEAST_EXCESS):
+        return ()
+    return (
+        f"decisions come back: rows have the output of the row before {near.mean():.2f} times as often as propensities "
+        f"say. {KEPT}",
+    )
+
+
+def _weights_of_same(log: BanditLog, y: AnyArray, order: IntArray, shift: int) -> FloatArray:
+    """Return 1[y = y of the row some places before]/p, in order; the first rows are compared with the last."""
+    same = (y[order] == y[np.roll(order, shift)]).all(axis=1)
+    return np.where(same, np.exp(-log.log_propensity[order]), 0.0)
 
 
 def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
@@ -86,9 +122,12 @@ def _wrong_propensities(log: BanditLog) -> Iterator[str]:
     z, mean, a, where = max(tests)
     if special.ndtr(-z) * len(tests) >= WRONG:
         return
+    name = f"{log.labels[int(outputs[a])]!r}{where}"
     yield (
-        f"the propensities cannot be right: the weights 1/p of {log.labels[int(outputs[a])]!r}{where} have a mean of "
-        f"{mean:.3g}, and right ones have at most 1 (but for chance, with probability {WRONG:.0%})"
+        f"the propensities cannot be right: 1/p, summed over the rows with output {name}, "
+        f"is {mean:.3g} times the number of rows there, and at most 1 for right ones (but for chance, with probability "
+        f"{WRONG:.0%}). Check that each propensity is that of the logged output; if decisions were kept for a user or "
+        "session, pass it as group="
     )
 
 
@@ -100,8 +139,9 @@ def _halves(log: BanditLog) -> Iterator[tuple[str, BoolArray]]:
         values = np.asarray(X[:, [place]].sum(axis=1)).ravel()[log.context]
         high = values > np.median(values)
         if high.any():
-            yield f" where feature {column} is high", high
-            yield f" where feature {column} is low", ~high
+            name = f"feature {column}" if log.feature_names is None else repr(log.feature_names[column])
+            yield f" where {name} is high", high
+            yield f" where {name} is low", ~high
 
 
 def _excess(log: BanditLog, part: BoolArray, chosen: BoolArray) -> tuple[float, float]:

@@ -189,8 +189,8 @@ def _wrong(facts: Facts, checked: Checked, high: TooHigh) -> Finding:
     name = facts.name_of(int(checked.names[high.output]))
     where_available = "" if facts.offered is None else " where it was available"
     text = (
-        f"the mean of 1/p over the rows of an output{where_available}, which should be 1, is too high for "
-        f"{high.count:,} of "
+        f"1/p, summed over the rows of an output and divided by all rows{where_available}, should be 1, and is too "
+        f"high for {high.count:,} of "
         f"{len(checked.names):,} {'outputs' if facts.one_each else 'label sets'}: {name} has {high.mean:.3g}{where}, "
         f"{high.z:.0f} standard errors too much. Its propensities are too low"
     )

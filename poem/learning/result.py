@@ -149,6 +149,7 @@ class Fit:
             lines.append(
                 f"Gain: {found.gain:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]; the logged {self.outcome} "
                 f"is {found.logged:.4g} on these rows."
+                + (" Do not rely on it: it takes for granted what the log contradicts." if found.objections else "")
             )
             if self.certified:
                 lines.append(f"Provided that: {'; '.join(found.conditions)}.")
