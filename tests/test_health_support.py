@@ -268,3 +268,17 @@ def test_contexts_that_are_stored_once_are_units_already():
 def test_losses_that_depend_on_contexts_as_features_say_are_no_users():
     for seed in range(20):
         assert inspect(static(seed, "softmax", contexts=20)).of("groups").verdict == "fit"
+
+
+def test_propensities_that_are_the_same_whenever_a_context_comes_back_are_not_called_adaptive():
+    """Of 150 such logs, one was."""
+    found = []
+    for seed in range(150):
+        rng = np.random.default_rng([seed, 12])
+        segment = rng.integers(4, size=300)
+        p = np.full((300, 3), 0.1 / 3.0)
+        p[np.arange(300), segment % 3] += 0.9
+        y = (rng.random(300)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+        given = {"loss": (rng.random(300) < 0.4) * 1.0, "propensity": p[np.arange(300), y], "labels": range(3)}
+        found.append(adapts(poem.BanditLog(np.eye(4)[segment], y, **given)))
+    assert not any(one.changes or one.follows_rewards for one in found)

@@ -31,6 +31,7 @@ MOST_FEATURES = 8  # that stand for the context
 ROWS_PER_FEATURE = 20  # of each output
 FOLLOWS = 0.01  # how often a policy that does not learn may be called one that does …
 CHANGES = 0.005  # … and one that does not change, one that changes
+CAME_BACK = 0.5  # new contexts and outputs, as a share of the rows, of a log in which most come back
 FLAT = 1e-6  # a spread of log p that is rounding
 CLOSE = 0.05  # a spread, relative to that of log p, that is no more than the error of a fitted policy
 
@@ -66,12 +67,24 @@ def adapts(log: BanditLog) -> Adaptation:
     nothing = Adaptation(False, False, 1.0, timed)
     if len(log) < LEAST_ROWS or log.propensities != "logged" or not log.structure.one_each:
         return nothing
-    rows = _Rows.of(log.take(earliest_rows(log)))
+    some = log.take(earliest_rows(log))
+    rows = None if _is_constant(some) else _Rows.of(some)
     if rows is None:
         return nothing
     p_value = _follows(rows)
     follows = p_value < FOLLOWS
     return Adaptation(follows or _changes(rows) < CHANGES, follows, p_value, timed)
+
+
+def _is_constant(log: BanditLog) -> bool:
+    """Tell whether contexts come back, and each output then has the propensity that it had in them before."""
+    if log.available is not None:
+        return False
+    _, X = compact(log.X)
+    place = np.asarray(X @ np.random.default_rng(11).normal(size=X.shape[1]))[log.context]
+    columns = [place, log.y, log.log_propensity]
+    cases, with_propensity = (np.unique(np.stack(columns[:count]), axis=1).shape[1] for count in (2, 3))
+    return bool(with_propensity == cases <= CAME_BACK * len(log))
 
 
 def earliest_rows(log: BanditLog) -> IntArray:

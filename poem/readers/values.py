@@ -18,7 +18,7 @@ def numbers_in(raw: RawLog, name: str) -> FloatArray:
     column = decoded(raw.table.column(name))
     if not is_number(column.type):
         odd = first_odd(column, raw.origin.place)
-        advice = "Fix such values, or name another column." if odd else AS_NUMBERS
+        advice = "Fix such values (1 for yes, 0 for no), or name another column." if odd else AS_NUMBERS
         raise ReadError(
             f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}{odd}. {advice}"
         )
