@@ -8,7 +8,7 @@ from benchmarks.worlds import WORLDS
 from poem.certificates import doubts
 from poem.learning.reserve import Reserve
 
-LOGS = 20
+LOGS = 12
 
 
 def drawn(seed, n=600, users=None, group=False, factor=1.0, **more):
@@ -119,6 +119,13 @@ def test_tiny_logs_and_logs_without_features_are_left_alone():
     rng = np.random.default_rng(0)
     y, loss = rng.integers(2, size=200), rng.random(200)
     assert doubts(poem.BanditLog(np.empty((200, 0)), y, loss=loss, propensity=np.full(200, 0.5)), True) == ()
+
+
+@pytest.mark.parametrize("log_p", [-300.0, -700.0, -1e-300])
+def test_tiny_and_certain_propensities_do_not_overflow(log_p):
+    log = drawn(0, 200)
+    doubts(log.replaced(log_propensity=np.full(200, log_p)), True)  # warnings are errors
+    Reserve.of(log.replaced(log_propensity=np.full(200, log_p)), 0)
 
 
 def test_a_fit_certifies_nothing_that_is_doubted_and_says_why():

@@ -271,9 +271,8 @@ def test_losses_that_depend_on_contexts_as_features_say_are_no_users():
 
 
 def test_propensities_that_are_the_same_whenever_a_context_comes_back_are_not_called_adaptive():
-    """Of 150 such logs, one was."""
     found = []
-    for seed in range(150):
+    for seed in range(40):
         rng = np.random.default_rng([seed, 12])
         segment = rng.integers(4, size=300)
         p = np.full((300, 3), 0.1 / 3.0)

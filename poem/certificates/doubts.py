@@ -23,6 +23,7 @@ MOST_OUTPUTS = 50  # whose propensities are tested one by one
 MOST_FEATURES = 16  # that cut the contexts into halves
 LEAST_LOGGED = 20  # rows of an output in a half that say something about its propensities
 LEAST_EXCESS = 0.1  # of outputs that come back, relative to what propensities say
+MOST_LOG = 50.0  # the logarithm of a weight, at the most
 FEW_RUNS = 3  # of equal outputs, times their number, in a log that is sorted by them
 
 KEPT = "If they were kept for a user or session, pass it as group=; if rows are copies, drop these"
@@ -91,7 +92,12 @@ def _in_turn(log: BanditLog) -> tuple[str, ...]:
 def _weights_of_same(log: BanditLog, y: AnyArray, order: IntArray, shift: int) -> FloatArray:
     """Return 1[y = y of the row some places before]/p, in order; the first rows are compared with the last."""
     same = (y[order] == y[np.roll(order, shift)]).all(axis=1)
-    return np.where(same, np.exp(-log.log_propensity[order]), 0.0)
+    return np.where(same, _weights(log)[order], 0.0)
+
+
+def _weights(log: BanditLog) -> FloatArray:
+    """Return 1/p, capped so that sums of squares are finite."""
+    return np.exp(np.minimum(-log.log_propensity, MOST_LOG))
 
 
 def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
@@ -148,7 +154,7 @@ def _excess(log: BanditLog, part: BoolArray, chosen: BoolArray) -> tuple[float, 
     """Return by how many standard errors the mean of 1[y = a]/p is above 1 in some rows, and the mean."""
     if np.count_nonzero(part & chosen) < LEAST_LOGGED:
         return -np.inf, 1.0
-    weights: FloatArray = np.where(chosen, np.exp(-log.log_propensity), 0.0)
+    weights: FloatArray = np.where(chosen, _weights(log), 0.0)
     sums = np.bincount(log.units(), np.where(part, weights - 1.0, 0.0))
     due = float((weights * (weights - 1.0))[part & chosen].sum())  # the variance that follows from p
     spread = float(np.sqrt(max(float(sums @ sums), due)))
