@@ -156,9 +156,11 @@ def test_with_identity_and_everything_available_a_portfolio_is_that_of_classes(a
     found = [poem.fit(log, learners=BRIEF, loss_bounds=(0, 2)) for log in alike]
     for other in found[1:]:
         for one, two in zip(found[0].table, other.table, strict=True):
-            assert two.validation.value == pytest.approx(one.validation.value, abs=1e-6)  # after many iterations
-            assert two.gain.likely == pytest.approx(one.gain.likely, abs=1e-6)
-        assert other.certificate.gain_at_least == pytest.approx(found[0].certificate.gain_at_least, abs=1e-6)
+            assert two.validation.value == pytest.approx(one.validation.value, abs=1e-8)  # after many iterations
+            assert two.gain.likely == pytest.approx(one.gain.likely, abs=1e-8)
+        assert other.certificate.gain_at_least == pytest.approx(
+            found[0].certificate.gain_at_least, abs=1e-6
+        )  # a bisection
 
 
 @pytest.mark.usefixtures("without_trees")
