@@ -4,6 +4,7 @@ from poem.certificates.adaptive import Adaptation, adapts, earliest_rows, unexpl
 from poem.certificates.certificate import LIKELY, Certificate, Evidence, Forecast, finite, forecast
 from poem.certificates.choices import Choices, choices_of
 from poem.certificates.doubts import doubts
+from poem.certificates.inverse_means import Means, Pairs, as_normal, inverse_means
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
 from poem.certificates.tails import LEAST_TAIL, extremes, heavy_tail, pareto_k, shape_of_largest, tail_size
@@ -19,7 +20,10 @@ __all__ = [
     "Evidence",
     "Forecast",
     "LoggerModel",
+    "Means",
+    "Pairs",
     "adapts",
+    "as_normal",
     "can_control",
     "can_have_steps",
     "choices_of",
@@ -29,6 +33,7 @@ __all__ = [
     "finite",
     "forecast",
     "heavy_tail",
+    "inverse_means",
     "known_logger",
     "logger_model",
     "paired_terms",

@@ -23,6 +23,7 @@ from poem.arrays import AnyArray, FloatArray, IntArray
 from poem.certificates.choices import choices_of
 from poem.compute import Matrix, compact, is_sparse
 from poem.data import BanditLog
+from poem.packed import context_hashes
 
 LEAST_ROWS = 100  # below which nothing can be told
 MOST_ROWS = 100_000  # the earliest rows, which are enough
@@ -31,7 +32,7 @@ MOST_FEATURES = 8  # that stand for the context
 ROWS_PER_FEATURE = 20  # of each output
 FOLLOWS = 0.01  # how often a policy that does not learn may be called one that does …
 CHANGES = 0.005  # … and one that does not change, one that changes
-CAME_BACK = 0.5  # new contexts and outputs, as a share of the rows, of a log in which most come back
+CAME_BACK = 0.5  # share of the rows whose context and output were there before, in a log in which most come back
 FLAT = 1e-6  # a spread of log p that is rounding
 CLOSE = 0.05  # a spread, relative to that of log p, that is no more than the error of a fitted policy
 
@@ -78,13 +79,12 @@ def adapts(log: BanditLog) -> Adaptation:
 
 def _is_constant(log: BanditLog) -> bool:
     """Tell whether contexts come back, and each output then has the propensity that it had in them before."""
-    if log.available is not None:
-        return False
-    _, X = compact(log.X)
-    place = np.asarray(X @ np.random.default_rng(11).normal(size=X.shape[1]))[log.context]
-    columns = [place, log.y, log.log_propensity]
-    cases, with_propensity = (np.unique(np.stack(columns[:count]), axis=1).shape[1] for count in (2, 3))
-    return bool(with_propensity == cases <= CAME_BACK * len(log))
+    place = context_hashes(log)[log.context]
+    order = np.lexsort((log.y, place))
+    first, second = order[:-1], order[1:]
+    again = (place[first] == place[second]) & (log.y[first] == log.y[second])
+    same = log.log_propensity[first] == log.log_propensity[second]
+    return bool(again.mean() >= CAME_BACK and same[again].all())
 
 
 def earliest_rows(log: BanditLog) -> IntArray:

@@ -11,12 +11,13 @@ from scipy import special
 
 from poem.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from poem.certificates.adaptive import MOST_ROWS, adapts
+from poem.certificates.inverse_means import Pairs, inverse_means
 from poem.compute import compact
 from poem.data import BanditLog, with_seen_contexts
+from poem.packed import context_hashes
 
 SURELY = 4.0  # standard errors above what chance explains
 MANY = 0.01  # share of the rows that decisions which were kept concern at least
-DIGITS = 12  # in which sums over equal contexts agree
 WRONG = 0.01  # how often right propensities may be called wrong
 BACKWARDS = 0.001  # how often rows in the order of time may be called reversed
 MOST_OUTPUTS = 50  # whose propensities are tested one by one
@@ -102,11 +103,8 @@ def _weights(log: BanditLog) -> FloatArray:
 
 def _neighbours(log: BanditLog) -> tuple[IntArray, IntArray]:
     """Return pairs of rows in equal contexts, of different units, in random order: rows may be sorted by outputs."""
-    _, X = compact(log.X)
-    rng = np.random.default_rng(11)
-    sums = np.asarray(X @ rng.normal(size=X.shape[1]))
-    place = np.round(sums / (float(np.abs(sums).max(initial=0.0)) or 1.0), DIGITS)[log.context]
-    order = np.lexsort((rng.permutation(len(log)), place))
+    place = context_hashes(log)[log.context]
+    order = np.lexsort((np.random.default_rng(11).permutation(len(log)), place))
     first, second, units = order[:-1], order[1:], log.units()
     apart = (place[first] == place[second]) & (units[first] != units[second])
     return first[apart], second[apart]
@@ -116,15 +114,14 @@ def _wrong_propensities(log: BanditLog) -> Iterator[str]:
     """Doubt propensities that are too small: whatever the logging policy is, 1[y = a]/p has a mean of at most 1.
 
     That is so for each output a, and in each part of the contexts. The parts are all of them, and the halves that a
-    feature cuts them into. Where p is small, 1/p leans to the right, so the normal test errs on the careful side. Where
-    p is nearly 1, rare misses may be lacking, so the variance is at least what follows from p.
+    feature cuts them into.
     """
     if log.propensities != "logged" or not log.structure.one_each or log.available is not None:
         return
     outputs, code = np.unique(log.y, return_inverse=True)
     if len(outputs) > MOST_OUTPUTS:
         return
-    tests = [(*_excess(log, part, code == a), a, where) for where, part in _halves(log) for a in range(len(outputs))]
+    tests = list(_excesses(log, code.astype(np.int64)))
     z, mean, a, where = max(tests)
     if special.ndtr(-z) * len(tests) >= WRONG:
         return
@@ -135,6 +132,18 @@ def _wrong_propensities(log: BanditLog) -> Iterator[str]:
         f"{WRONG:.0%}). Check that each propensity is that of the logged output; if decisions were kept for a user or "
         "session, pass it as group="
     )
+
+
+def _excesses(log: BanditLog, code: IntArray) -> Iterator[tuple[float, float, int, str]]:
+    """Yield by how many standard errors the mean of 1[y = a]/p is above 1, the mean, the output a, and where."""
+    weights, due = _weights(log), np.ones(int(code.max()) + 1)
+    units = log.units()
+    pairs = Pairs.of(units, code) if int(units.max()) + 1 < len(log) else None
+    for where, part in _halves(log):
+        found = inverse_means(weights, code, due, part, pairs)
+        counts = np.bincount(code[part], minlength=len(due))
+        for a, mean, z in zip(found.outputs.tolist(), found.mean.tolist(), found.z.tolist(), strict=True):
+            yield (z if counts[a] >= LEAST_LOGGED else -np.inf), mean, a, where
 
 
 def _halves(log: BanditLog) -> Iterator[tuple[str, BoolArray]]:
@@ -148,17 +157,6 @@ def _halves(log: BanditLog) -> Iterator[tuple[str, BoolArray]]:
             name = f"feature {column}" if log.feature_names is None else repr(log.feature_names[column])
             yield f" where {name} is high", high
             yield f" where {name} is low", ~high
-
-
-def _excess(log: BanditLog, part: BoolArray, chosen: BoolArray) -> tuple[float, float]:
-    """Return by how many standard errors the mean of 1[y = a]/p is above 1 in some rows, and the mean."""
-    if np.count_nonzero(part & chosen) < LEAST_LOGGED:
-        return -np.inf, 1.0
-    weights: FloatArray = np.where(chosen, _weights(log), 0.0)
-    sums = np.bincount(log.units(), np.where(part, weights - 1.0, 0.0))
-    due = float((weights * (weights - 1.0))[part & chosen].sum())  # the variance that follows from p
-    spread = float(np.sqrt(max(float(sums @ sums), due)))
-    return float(sums.sum()) / max(spread, 1e-300), float(weights[part].mean())
 
 
 def _backwards(log: BanditLog) -> Iterator[str]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray
+from poem.certificates import as_normal
 from poem.files import coded, flattened, is_list, lengths, numbers_of, strings
 from poem.health.finding import Finding
 from poem.health.frequencies import CHECK, EXPECTED
-from poem.health.grouped import as_normal
 from poem.health.propensities import MATERIAL, threshold
 from poem.readers import RawLog, distributions
 from poem.structures import Labels

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from poem.arrays import BoolArray, FloatArray, IntArray
+from poem.arrays import FloatArray, IntArray
+from poem.certificates import Means, Pairs, as_normal, inverse_means
 from poem.health.facts import Facts
 from poem.health.finding import Finding, Verdict, percent
 from poem.health.frequencies import CHECK, repeated_contexts
-from poem.health.grouped import Pairs, as_normal
 from poem.text import counted
 
 ALARMS = 1e-3  # how often right propensities may look wrong, all outputs and slices together
@@ -61,43 +61,6 @@ def _range(facts: Facts) -> Iterator[Finding]:
 
 
 # ---- the mean of 1[y = a]/p -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Means:
-    """For some outputs: the mean of 1[y = a]/p, its expected value, and the difference in standard errors."""
-
-    outputs: IntArray
-    mean: FloatArray
-    due: FloatArray
-    z: FloatArray
-
-
-def inverse_means(
-    inverse: FloatArray, code: IntArray, due: FloatArray, part: BoolArray | None = None, pairs: Pairs | None = None
-) -> Means:
-    """Return the mean of 1[y = a]/p over some rows for each output that occurs, and its distance from ``due``.
-
-    The variance of a mean is the larger of the observed variance and the expected one, E[1/p] − 1, so neither heavy
-    rows nor missing rows raise a false alarm by chance. If ``pairs`` say which rows belong together, it is at least the
-    variance of their sums.
-    """
-    chosen = inverse if part is None else np.where(part, inverse, 0.0)
-    n = len(inverse) if part is None else int(part.sum())
-    first = np.bincount(code, chosen, minlength=len(due))
-    second = np.bincount(code, chosen * chosen, minlength=len(due))
-    there = np.flatnonzero(first > 0.0)
-    means, dues = first / n, due
-    first, second, due = first[there], second[there], due[there]
-    mean = means[there]
-    seen = second / n - 2.0 * mean + due - (mean - due) ** 2
-    should = due * (second / first - 1.0)
-    variance = np.maximum(np.maximum(seen, should), 1e-12) / n
-    if pairs is None:
-        return Means(there, mean, due, (mean - due) / np.sqrt(variance))
-    inside = np.ones(len(inverse)) if part is None else part.astype(np.float64)
-    variance = np.maximum(variance, pairs.variance(chosen, inside, means, dues)[there])
-    return Means(there, mean, due, as_normal((mean - due) / np.sqrt(variance), pairs.sizes(inside)))
 
 
 def threshold(checks: int) -> float:

@@ -1,7 +1,7 @@
 """A log on disk: a folder of shards, each of which fits into memory."""
 
 from poem.packed.fingerprint import share_units
-from poem.packed.hashing import HashArray, context_folds, value_hashes
+from poem.packed.hashing import HashArray, context_folds, context_hashes, value_hashes
 from poem.packed.keys import Keys, context_numbers, in_order
 from poem.packed.log import IN_MEMORY, PackedLog
 from poem.packed.loggers import logger_counts
@@ -23,6 +23,7 @@ __all__ = [
     "ShardNote",
     "all_units",
     "context_folds",
+    "context_hashes",
     "context_numbers",
     "extremes_of",
     "full_folds",
