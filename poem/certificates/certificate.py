@@ -14,6 +14,7 @@ from poem.policies import Policy
 from poem.text import Sheet, counted, rounded
 
 SURE = 3.6  # standard errors of a gain that give a certificate with probability 95%, as simulated
+MODEST = 0.1  # part of a foreseen gain that is enough to go on to a bolder policy
 LIKELY = "with a probability of 95%"
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
@@ -36,6 +37,12 @@ class Forecast:
     def units_needed(self, alpha: float, chance: float = 0.95) -> float:
         """Return how many units give a certificate with some probability."""
         return _units_needed(self.growth, alpha, chance)
+
+    def modest(self, units: int) -> float:
+        """Return a part of the foreseen gain that some number of units should certify."""
+        errors = np.sqrt(2.0 * max(self.growth, 0.0) * units)  # as in ``units_needed``
+        part = max(MODEST, 1.0 - (SURE + 1.0) / errors) if errors > 0.0 else MODEST
+        return part * float(self.sums.sum() / self.sizes.sum())
 
     def resting_on(self, units: int) -> float:
         """Return how many of some number of units an estimate would rest on."""

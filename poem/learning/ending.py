@@ -13,7 +13,7 @@ from poem.learning.plan import Plan
 from poem.learning.result import Origin
 from poem.learning.selection import Candidate, choose, choose_likely, rank
 from poem.learning.training import Training
-from poem.learning.tries import Try, tries_of
+from poem.learning.tries import MOST_STEPS, Try, climb, tries_of
 from poem.policies import FlooredPolicy, Policy
 from poem.progress import Progress
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poem.learning.stages import Stages
 
 WIDER = 1.3  # times as many rows to learn from, for which candidates compete again
-MOST_TRIES = 2  # policies that are learnt for a certificate
+MOST_LEARNT = 1 + MOST_STEPS  # policies that are learnt for a certificate
 MANY_UNITS = 20_000  # above which they do not: the choice would be the same
 
 AnyPolicy = Policy | FlooredPolicy
@@ -60,7 +60,7 @@ class End:
             self.line.total += 1
             final, earlier = chosen if origin == "refitted" else self.candidates[-1], policy
             training = stages.again_on(stages.log)
-            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, MOST_TRIES)
+            policy = self._again(training, final, earlier if isinstance(earlier, Policy) else None, MOST_LEARNT)
         return chosen, certificate, policy, origin
 
     def wider(self) -> Plan | None:
@@ -77,20 +77,33 @@ class End:
         return tries_of(self.candidates[:-1], self.stages.plan, 1.0 - self.stages.choice.confidence)
 
     def _certificate(self) -> tuple[Candidate, Certificate | None]:
-        """Learn a candidate again from all rows that do not certify it; go on with the next if they fail to."""
-        chosen, certificate = min(self.candidates[:-1], key=rank), None
-        for number, one in enumerate(self.tries):
-            self.line.total += number > 0
-            training = self.stages.again_on(one.plan.first)
-            policy = self._again(training, one.candidate, number=number)
-            assert one.candidate.forecast is not None
-            found = certificate_of(
-                policy, training, one.plan.rest[0], one.candidate.forecast, 1.0 - one.alpha, one.plan
-            )
-            chosen, certificate = one.candidate, replace(found, confidence=self.stages.choice.confidence)
-            if certificate.certified or certificate.objections:
+        """Try to certify until it succeeds; the log may also object."""
+        reached: tuple[Candidate, Certificate | None] = min(self.candidates[:-1], key=rank), None
+        learnt = 0
+        for one in self.tries:
+            candidate, found = self._climbed(one, learnt)
+            reached = candidate, replace(found, confidence=self.stages.choice.confidence)
+            if found.certified or found.objections:
                 break
-        return chosen, certificate
+            learnt += len(one.steps)
+        return reached
+
+    def _climbed(self, one: Try, learnt: int) -> tuple[Candidate, Certificate]:
+        """Learn one candidate after the other from all rows that do not certify it, as long as each is certified."""
+        training = self.stages.again_on(one.plan.first)
+        steps = range(len(one.steps))
+        step, found = climb(
+            (self._tried(one, training, step, learnt) for step in steps), one.modest(training.calibration)
+        )
+        return one.steps[step], found
+
+    def _tried(self, one: Try, training: Training, step: int, learnt: int) -> Certificate:
+        """Learn a candidate again, and certify it on the units of a try."""
+        self.line.total += learnt + step > 0
+        candidate, fresh = one.steps[step], one.plan.rest[0]
+        policy = self._again(training, candidate, number=learnt + step)
+        assert candidate.forecast is not None
+        return certificate_of(policy, training, fresh, candidate.forecast, 1.0 - one.alpha, one.plan)
 
     def _again(
         self, training: Training, candidate: Candidate, earlier: Policy | None = None, number: int = 0
