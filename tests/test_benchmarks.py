@@ -10,6 +10,7 @@ from benchmarks import (
     best_policy,
     candidate_logs,
     candidate_quality,
+    certificate_limits,
     default_fit,
     other_sets,
     radii,
@@ -247,3 +248,29 @@ def test_of_few_units_the_default_tries_all_candidates_in_five_folds(monkeypatch
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["trees", "linear"]
     assert all("difference +0.0000 ± 0.0000" in line for line in lines)
+
+
+# ---- what no certificate can do ---------------------------------------------------------------------
+
+
+def test_rows_that_tell_a_policy_from_one_without_gain_are_the_fewest_by_enumeration():
+    n, truth = 4000, np.array([1.0, 0.0])
+    policy, logger = np.array([0.9, 0.2]), np.array([0.3, 0.6])
+    outputs = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    h, p = (np.prod(np.where(outputs > 0.0, one, 1.0 - one), axis=1) for one in (policy, logger))
+    harm = h * (2.0 - np.abs(outputs - truth).sum(axis=1))  # per row, if the output had the worst loss
+    left, rows = 0.7 + 0.6 - 0.1 - 0.2, 0.0
+    for cell in sorted(range(4), key=lambda one: -harm[one] / p[one]):
+        share = min(1.0, left / harm[cell]) if harm[cell] > 0.0 else 0.0
+        rows += share * p[cell] * n * certificate_limits.REPLAY
+        left -= share * harm[cell]
+    assert left == pytest.approx(0.0, abs=1e-12)
+    every = [np.tile(one, (n, 1)) for one in (policy, logger, truth)]
+    assert certificate_limits.gain_of(*every) == pytest.approx(1.0)
+    assert certificate_limits.telling_rows(*every, np.random.default_rng(0)) == pytest.approx(rows, rel=0.02)
+
+
+def test_a_certificate_without_telling_rows_can_only_err():
+    assert certificate_limits.limit(0.0, 0.5) == pytest.approx(certificate_limits.ALPHA)
+    assert certificate_limits.limit(2.0, 0.5) == pytest.approx(0.05 + 1.0 - np.exp(-1.0))
+    assert certificate_limits.limit(100.0, 0.5) == 1.0
