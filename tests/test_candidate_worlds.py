@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import poem
 
-ACTIONS, REQUESTS, ROWS, LOGS = 16, 60, 150, 500
+ACTIONS, REQUESTS, ROWS, LOGS = 16, 60, 150, 300
 KINDS = ("features", "classes")
 MODELLED = {"features": 150, "classes": 60}  # logs in which a loss model is fitted as well, which takes longer
 POLICIES = ("uniform", "good", "bad")
