@@ -175,6 +175,22 @@ def test_rewards_as_text_are_said_to_be_so_with_advice():
         poem.read_log(table)
 
 
+@pytest.mark.parametrize("words", [["yes", "no"], ["true", "false"], ["1", "no"]])
+def test_rewards_as_words_are_said_to_be_so_with_advice(words):
+    table = frame(loss=None).append_column("reward", pa.array(words * 200))
+    (reason,) = (one for one in inspect(read_raw(table)).reasons if "no reward" in one)
+    assert f"such as {next(word for word in words if word != '1')!r}" in reason
+    assert "1 for yes, 0 for no" in reason
+    with pytest.raises(ReadError, match=r"'reward' should hold numbers.*1 for yes, 0 for no"):
+        poem.read_log(table)
+
+
+def test_rewards_that_are_missing_are_no_words():
+    reason = inspect(raw(loss=None, reward=[None, 1.0] * 200)).reasons[0]
+    assert "200 rows have no reward" in reason
+    assert "yes" not in reason
+
+
 def test_files_and_lines_are_named(tmp_path):
     lines = ["x,output,loss,propensity", *(f"{i % 7},{i % 2},{i % 3},0.5" for i in range(60))]
     lines[11] = "1,1,oops,0.5"
