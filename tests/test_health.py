@@ -265,6 +265,19 @@ def test_numbers_as_text_are_said_to_become_categories():
     assert inspect(raw(price=prices), encoding=codes).of("numbers as categories") is None
 
 
+@pytest.mark.parametrize("word", ["unknown", "n/a", "3+"])
+def test_words_among_numbers_are_named(word):
+    ages = at({7, 50}, word)([f"{row % 40}" for row in range(400)])
+    finding = inspect(raw(age=ages)).of("words among numbers")
+    assert finding.verdict == "with care"
+    assert finding.text == f"words turn a column of numbers into categories: 'age' ({word!r})"
+    assert "--one-hot" in finding.advice
+    codes = poem.Encoding(one_hot=["age"])
+    assert inspect(raw(age=ages), encoding=codes).of("words among numbers") is None
+    both = inspect(raw(age=ages, size=ages)).of("words among numbers")
+    assert "2 columns of numbers" in both.text
+
+
 def test_numbers_that_overflow_are_no_error():
     for changes in ({"loss": at({1, 2}, 1e300)}, {"propensity": np.full(400, 1e-320)}):
         json.loads(inspect(raw(**changes)).to_json(), parse_constant=pytest.fail)

@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     from poem.files import shown
     from poem.health import check_fit
     from poem.policies import load_policy, made_log, shortened, with_columns
-    from poem.readers import empty_columns, note_on_text
+    from poem.readers import empty_columns, notes_on_text
 
     writable(options.out, unlike=None if isinstance(options.log, str) else options.log)
     start = None if options.start is None else load_policy(options.start)
@@ -139,8 +139,7 @@ def run(options: argparse.Namespace) -> int:
     left_out = empty_columns(raw) if start is None else []
     if left_out:
         remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
-    note = note_on_text(raw, encoding_asked(options)) if start is None else None
-    if note is not None:
+    for note in notes_on_text(raw, encoding_asked(options)) if start is None else ():
         remark(options, f"note: {note}")
     train, validation = _held_out(log, options)
     result = _fitted(train, validation, start, start is not None and bool(made_log(start, log)), options)

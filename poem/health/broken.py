@@ -11,7 +11,16 @@ from poem.data.features import Encoding, Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
 from poem.files import Column, coded, decoded, flattened, floats, is_list, is_number, is_text, lengths, strings
 from poem.health.finding import Finding, Topic, Verdict, listed, percent
-from poem.readers import AS_NUMBERS, AS_TIMES, TEXT_ADVICE, RawLog, numbers_as_text, times_of
+from poem.readers import (
+    AS_NUMBERS,
+    AS_TIMES,
+    TEXT_ADVICE,
+    WORDS_ADVICE,
+    RawLog,
+    numbers_as_text,
+    times_of,
+    words_among_numbers,
+)
 from poem.structures import Labels
 from poem.text import counted
 
@@ -218,12 +227,15 @@ def check_contexts(sound: Sound, recipe: Features | None) -> None:
 
 
 def check_categories(sound: Sound, encoding: Encoding | None) -> None:
-    """Find columns of features whose numbers are text: each of them is a category, which nobody may have meant."""
+    """Find columns of features whose numbers are text: each number is a category, which nobody may have meant."""
     names = numbers_as_text(sound.raw, encoding)
     if names:
         hold = "holds" if len(names) == 1 else "hold"
         text = f"{counted(len(names), 'column')} {hold} numbers as text, which become categories: {listed(names)}"
         sound.say("features", "numbers as categories", "with care", text, TEXT_ADVICE)
+    words = words_among_numbers(sound.raw, encoding)
+    if words is not None:
+        sound.say("features", "words among numbers", "with care", words, WORDS_ADVICE)
 
 
 def _whole(sound: Sound, recipe: Features | None) -> set[str]:
