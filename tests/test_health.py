@@ -361,6 +361,34 @@ def test_ids_and_constant_columns_are_said():
     assert inspect(checked).of("ids").value == inspect(checked).of("constant features").value == 1
 
 
+SECONDS = 1.7e9 + np.arange(400) // 2  # since 1970
+
+
+@pytest.mark.parametrize(
+    "times",
+    [SECONDS, SECONDS[::-1], SECONDS.astype(int) * 1000, SECONDS.astype(int) * 10**9, np.arange(400) // 2 + 0.5],
+    ids=["seconds", "newest first", "milliseconds", "nanoseconds", "rising"],
+)
+def test_times_that_are_not_named_are_said(times):
+    health = inspect(raw(when=times))
+    assert health.of("times as features").text == "1 column looks like a time: 'when'"
+    assert health.of("ids") is None
+    assert "--time" in health.of("times as features").advice
+    assert inspect(raw(roles={"time": "when"}, when=times)).of("times as features") is None
+    checked = log_of(raw(when=times))
+    assert inspect(checked).of("times as features").text == "1 column looks like a time: 'when'"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.arange(400), np.arange(400) // 8, np.full(400, 1.7e9), np.random.default_rng(0).random(400) * 4e9],
+    ids=["row numbers", "few values", "one value", "large numbers"],
+)
+def test_what_is_no_time_is_not_called_one(column):
+    for source in (raw(x4=column), log_of(raw(x4=column))):
+        assert inspect(source).of("times as features") is None
+
+
 def test_distinct_contexts_are_counted():
     log = made(n=2000, contexts=50)
     assert inspect(log).of("contexts").value == len(np.unique(log.X, axis=0)) == 50

@@ -118,7 +118,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
     from poem.files import shown
-    from poem.health import check_fit
+    from poem.health import check_fit, notes_on_suspects
     from poem.policies import load_policy, made_log, shortened, with_columns
     from poem.readers import empty_columns, notes_on_text
 
@@ -139,7 +139,8 @@ def run(options: argparse.Namespace) -> int:
     left_out = empty_columns(raw) if start is None else []
     if left_out:
         remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
-    for note in notes_on_text(raw, encoding_asked(options)) if start is None else ():
+    notes = [*notes_on_text(raw, encoding_asked(options)), *notes_on_suspects(raw)]
+    for note in notes if start is None else ():
         remark(options, f"note: {note}")
     train, validation = _held_out(log, options)
     result = _fitted(train, validation, start, start is not None and bool(made_log(start, log)), options)
