@@ -28,7 +28,6 @@ from poem.commands.reading import (
     place,
     read_raw_log,
 )
-from poem.commands.typed import as_typed
 from poem.errors import InputError
 from poem.learning import LEARNERS
 
@@ -238,9 +237,7 @@ def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog
 
 
 def _as_data(result: "Fit", options: argparse.Namespace) -> dict[str, Any]:
-    content = result.to_dict()
-    warnings = [as_typed(warning, options.parser) for warning in result.warnings()]
-    return {"policy": None if result.learnt is None else str(options.out), **content, "warnings": warnings}
+    return {"policy": None if result.learnt is None else str(options.out), **result.to_dict()}
 
 
 def _written(result: "Fit", path: Path) -> str:
