@@ -22,7 +22,7 @@ KEEPS = "and the policy is better throughout them or not at all"
 WORDS: dict[Order, str] = {
     "time": "{units} are independent and alike, or rows are in the order of their times (the latest certify) " + KEEPS,
     "late": "{units} are independent and those that come late are like all others, or rows are in the order of their "
-    "times " + KEEPS + " (rows of different {units} alternate, and those that were first seen last certify)",
+    "times " + KEEPS + " (rows of different {units} alternate, and those that were first seen last certify{dropped})",
     "rows": "{units} are independent and alike, or rows are in the order of time (the last ones certify) " + KEEPS,
     "units": "{units} are independent and alike, and the logging policy did not learn from its own log (rows of "
     "different {units} alternate, so those that certify were drawn at random)",
