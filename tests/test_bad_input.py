@@ -134,6 +134,8 @@ def test_loss_and_reward_are_not_passed_together(rows, make_log):
 def test_losses_must_be_numbers(make_log):
     with refuses(LogError, "loss must be numbers", "found list"):
         make_log(loss=["cheap"] * 40)
+    with refuses(LogError, "reward must be numbers", "1 for yes, 0 for no"):
+        make_log(loss=None, reward=["yes", "no"] * 20)
 
 
 @pytest.mark.parametrize("name", ["loss", "reward", "propensity", "log_propensity", "group"])

@@ -1,5 +1,7 @@
 """Ways in which certificates were broken once: each is a law now."""
 
+import re
+
 import numpy as np
 import pytest
 from easy_logs import FEW, easy_log
@@ -7,7 +9,9 @@ from easy_logs import FEW, easy_log
 import poem
 from poem.certificates.paired import can_control
 from poem.errors import CheckpointError, InputError
+from poem.evaluation import calibrate
 from poem.learning.certification import _copied
+from poem.learning.plan import conditions_of, plan_of
 from poem.learning.reserve import WORDS, Reserve
 
 BOUNDS = (0.0, 1.1)
@@ -69,6 +73,40 @@ def test_where_units_alternate_and_there_are_no_times_they_are_drawn_at_random()
 def test_with_times_the_conditions_say_that_units_which_come_late_certify():
     assert Reserve.of(returning(), 0).order == "late"
     assert "first seen last" in WORDS["late"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "dropped", "said"),
+    [
+        (9, 3, "certify; 3 later rows of other groups were dropped)"),
+        (7, 1, "; 1 later row of other groups was dropped)"),
+    ],
+)
+def test_the_conditions_say_how_many_rows_were_dropped(rows, dropped, said):
+    log = returning().take(np.arange(rows))
+    plan = plan_of(log, 0.5, 0, certifies=True)
+    *_, order = conditions_of(plan.rest[0], calibrate(log, poem.IPS(), (0, 1)), plan)
+    assert plan.dropped == dropped == len(log) - len(plan.first) - len(plan.rest[0])
+    assert order.endswith(said)
+
+
+def test_where_no_row_is_dropped_nothing_is_said_of_it():
+    log = returning().take(np.array([0, 1, 2, 3, 4, 5, 5]))
+    plan = plan_of(log, 0.5, 0, certifies=True)
+    assert plan.dropped == 0
+    assert "dropped" not in conditions_of(plan.rest[0], calibrate(log, poem.IPS(), (0, 1)), plan)[-1]
+
+
+def test_fits_and_certificates_say_how_many_rows_were_dropped():
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, 150, 600)
+    X, y = rng.normal(size=(600, 2)), rng.integers(0, 2, 600)
+    loss = np.where(y == (X[:, 0] > 0), 0.0, 1.0)
+    log = poem.BanditLog(X, y, loss=loss, propensity=np.full(600, 0.5), group=user, time=np.arange(600.0))
+    result = poem.fit(log, learners="ips", loss_bounds=(0, 1), progress=False)
+    said = re.search(r"certify; ([\d,]+) later rows of other groups were dropped", result.explain())
+    assert 0 < int(said[1]) < 600 - result.certificate.rows
+    assert said[0] in result.certificate.to_dict()["conditions"][-1]
 
 
 def test_a_checkpoint_belongs_to_its_times(tmp_path):

@@ -56,6 +56,16 @@ def test_progress_goes_to_stderr_and_stdout_stays_clean(shop, tmp_path, capsys, 
     assert out is None or out.stat().st_size > 0
 
 
+def test_json_gives_advice_in_options(tmp_path, capsys):
+    table = shop_table(190, 0)
+    table.loc[7, "click"] = 1000
+    log = write_table(table, tmp_path / "log.csv")
+    assert call("inspect", log, *COLUMNS, "--json") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert any("say what bounds rewards have (--loss-bounds)" in reason for reason in content["reasons"])
+    assert any("(--loss-bounds)" in finding["advice"] for finding in content["findings"])
+
+
 @pytest.mark.parametrize(("more", "written"), [((), False), (("--no-certificate",), True), (("--imitate",), True)])
 def test_json_has_no_infinity(shop, capsys, tmp_path, more, written):
     """One group alone has no interval."""

@@ -5,7 +5,7 @@ import pytest
 
 import poem
 from benchmarks.worlds import WORLDS
-from poem.certificates import doubts
+from poem.certificates import Adaptation, doubts
 from poem.learning.reserve import Reserve
 
 LOGS = 12
@@ -157,6 +157,35 @@ def test_rows_that_are_sorted_by_outputs_or_losses_are_drawn_at_random(by, turn)
     order = np.argsort(log.y if by == "output" else log.loss, kind="stable")[::turn]
     assert Reserve.of(log, 0).order == "rows"
     assert Reserve.of(with_own_contexts(log, order), 0).order == "random"
+
+
+def exported(order, **more):
+    """Rows in another order than they were drawn in, each with a context of its own."""
+    log = drawn(0, 400)
+    at = log.context[order]
+    given = {"loss": log.loss[order], "propensity": np.exp(log.log_propensity[order])}
+    return poem.BanditLog(log.X[at], log.y[order], **given, **more)
+
+
+def test_inspect_says_which_rows_certify_where_their_order_does_not_help():
+    by_output, rows = np.argsort(drawn(0, 400).y, kind="stable"), np.arange(400)
+    finding = poem.inspect(exported(by_output)).of("order of rows")
+    assert finding.text.startswith("rows are sorted by contexts, outputs or outcomes")
+    assert "drawn at random" in finding.text
+    assert "--time" in finding.advice
+    alternating = poem.inspect(exported(rows, group=rows % 100)).of("order of rows")
+    assert alternating.text.startswith("rows of different groups alternate")
+    for log in (exported(rows), exported(by_output, time=rows), exported(rows, group=rows // 4)):
+        assert poem.inspect(log).of("order of rows") is None
+
+
+def test_inspect_says_that_nothing_is_certified_of_sorted_rows_whose_propensities_change(monkeypatch):
+    by_output = exported(np.argsort(drawn(0, 400).y, kind="stable"))
+    monkeypatch.setattr("poem.health.conditions.adapts", lambda log: Adaptation(True, False, 0.5, False))
+    health = poem.inspect(by_output)
+    assert health.of("order of rows") is None
+    assert health.of("certificates").text.startswith("nothing would be certified: rows are sorted by")
+    assert health.of("certificates").advice.startswith("Pass time=, or shuffle")
 
 
 def test_outputs_that_change_with_their_propensities_are_not_sorted():

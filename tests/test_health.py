@@ -175,6 +175,22 @@ def test_rewards_as_text_are_said_to_be_so_with_advice():
         poem.read_log(table)
 
 
+@pytest.mark.parametrize("words", [["yes", "no"], ["true", "false"], ["1", "no"]])
+def test_rewards_as_words_are_said_to_be_so_with_advice(words):
+    table = frame(loss=None).append_column("reward", pa.array(words * 200))
+    (reason,) = (one for one in inspect(read_raw(table)).reasons if "no reward" in one)
+    assert f"such as {next(word for word in words if word != '1')!r}" in reason
+    assert "1 for yes, 0 for no" in reason
+    with pytest.raises(ReadError, match=r"'reward' should hold numbers.*1 for yes, 0 for no"):
+        poem.read_log(table)
+
+
+def test_rewards_that_are_missing_are_no_words():
+    reason = inspect(raw(loss=None, reward=[None, 1.0] * 200)).reasons[0]
+    assert "200 rows have no reward" in reason
+    assert "yes" not in reason
+
+
 def test_files_and_lines_are_named(tmp_path):
     lines = ["x,output,loss,propensity", *(f"{i % 7},{i % 2},{i % 3},0.5" for i in range(60))]
     lines[11] = "1,1,oops,0.5"
@@ -247,6 +263,19 @@ def test_numbers_as_text_are_said_to_become_categories():
     assert "--one-hot" in finding.advice
     codes = poem.Encoding(one_hot=["price"])
     assert inspect(raw(price=prices), encoding=codes).of("numbers as categories") is None
+
+
+@pytest.mark.parametrize("word", ["unknown", "n/a", "3+"])
+def test_words_among_numbers_are_named(word):
+    ages = at({7, 50}, word)([f"{row % 40}" for row in range(400)])
+    finding = inspect(raw(age=ages)).of("words among numbers")
+    assert finding.verdict == "with care"
+    assert finding.text == f"words turn a column of numbers into categories: 'age' ({word!r})"
+    assert "--one-hot" in finding.advice
+    codes = poem.Encoding(one_hot=["age"])
+    assert inspect(raw(age=ages), encoding=codes).of("words among numbers") is None
+    both = inspect(raw(age=ages, size=ages)).of("words among numbers")
+    assert "2 columns of numbers" in both.text
 
 
 def test_numbers_that_overflow_are_no_error():
@@ -330,6 +359,34 @@ def test_ids_and_constant_columns_are_said():
         propensity=np.full(40, 1 / 3),
     )
     assert inspect(checked).of("ids").value == inspect(checked).of("constant features").value == 1
+
+
+SECONDS = 1.7e9 + np.arange(400) // 2  # since 1970
+
+
+@pytest.mark.parametrize(
+    "times",
+    [SECONDS, SECONDS[::-1], SECONDS.astype(int) * 1000, SECONDS.astype(int) * 10**9, np.arange(400) // 2 + 0.5],
+    ids=["seconds", "newest first", "milliseconds", "nanoseconds", "rising"],
+)
+def test_times_that_are_not_named_are_said(times):
+    health = inspect(raw(when=times))
+    assert health.of("times as features").text == "1 column looks like a time: 'when'"
+    assert health.of("ids") is None
+    assert "--time" in health.of("times as features").advice
+    assert inspect(raw(roles={"time": "when"}, when=times)).of("times as features") is None
+    checked = log_of(raw(when=times))
+    assert inspect(checked).of("times as features").text == "1 column looks like a time: 'when'"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.arange(400), np.arange(400) // 8, np.full(400, 1.7e9), np.random.default_rng(0).random(400) * 4e9],
+    ids=["row numbers", "few values", "one value", "large numbers"],
+)
+def test_what_is_no_time_is_not_called_one(column):
+    for source in (raw(x4=column), log_of(raw(x4=column))):
+        assert inspect(source).of("times as features") is None
 
 
 def test_distinct_contexts_are_counted():

@@ -306,6 +306,29 @@ def test_an_interval_is_wide_if_it_would_have_rested_on_few_of_the_earlier_units
     assert interval(np.tile(usual, 50)) == narrow
 
 
+@pytest.mark.parametrize("shift", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize("n", [2, 8, 40])
+@pytest.mark.parametrize("scale", [0.0, 0.3, 1.0])
+def test_a_gain_and_its_interval_are_possible_and_the_bound_is_what_it_was(shift, n, scale):
+    rng, units = np.random.default_rng(n), np.arange(n)
+    reward, terms = scale * rng.random(n), shift + rng.exponential(2.0, n) - 1.0
+    evidence = Evidence(terms, 0.0, rng.exponential(size=n), reward, units, 0.4)
+    foreseen = Forecast(0, 0.1, 1.0, terms.clip(-1.0), np.ones(n))
+    found = evidence.certificate(a_policy(MultiClass(3)), foreseen, 0.95, 2.0, ())
+    low, high = found.interval
+    stakes = foreseen.spread * foreseen.largest
+    betting = goal_bound(terms, floor_of(0.0), 0.05, stakes, np.ones(n))
+    student = stats.t.ppf(0.975, n - 1) * terms.std(ddof=1) / np.sqrt(n)
+    assert found.gain_at_least == pytest.approx(2.0 * min(betting, terms.mean() - student), rel=1e-9)
+    assert found.gain_at_least <= low <= found.gain <= high
+    assert low >= -2.0
+    assert found.gain >= 2.0 * -reward.mean() - 1e-12
+    if found.gain > low:
+        assert found.gain <= 2.0 * (1.0 - reward.mean()) + 1e-12
+    if high > low:
+        assert high <= 2.0
+
+
 # ---- the estimate of a certified gain -------------------------------------------------------------
 
 

@@ -438,6 +438,30 @@ def test_training_says_which_numbers_are_text(tmp_path, capsys):
     assert "stored as text" not in capsys.readouterr().err
 
 
+def test_training_says_which_words_stand_among_numbers(tmp_path, capsys):
+    table = _shop_with_gaps(600, 0).assign(size=["unknown" if row == 5 else str(row % 50) for row in range(600)])
+    table.to_csv(tmp_path / "log.csv", index=False)
+    named = ("train", tmp_path / "log.csv", "-o", tmp_path / "policy.poem", *FIT, *COLUMNS)
+    call(*named)
+    err = capsys.readouterr().err
+    assert "note: words turn a column of numbers into categories: 'size' ('unknown'). Leave" in err
+    call(*named, "--one-hot", "size")
+    assert "note: words" not in capsys.readouterr().err
+
+
+def test_training_says_what_looks_like_a_time_or_an_id(tmp_path, capsys):
+    seconds, visit = 1_700_000_000 + 60 * np.arange(190), [f"v{row}" for row in range(190)]
+    table = _shop_with_gaps(190, 0).assign(ts=seconds, visit=visit)
+    log = write_table(table.drop(columns="when"), tmp_path / "log.csv")
+    names = [*COLUMNS[: COLUMNS.index("--time")], "--no-certificate"]
+    call("train", log, "-o", tmp_path / "policy.poem", *FIT, *names)
+    err = capsys.readouterr().err
+    assert "note: 1 column looks like a time: 'ts'. Name the time (--time)" in err
+    assert "note: 1 column looks like an id, different in each row: 'visit'." in err
+    call("train", log, "-o", tmp_path / "policy.poem", *FIT, *names, "--time", "ts", "--ignore", "visit")
+    assert "looks like" not in capsys.readouterr().err
+
+
 def test_a_shop_with_empty_cells_from_log_to_decisions(tmp_path, capsys):
     """Age decides what sells; where it is missing, the same article does."""
     table, later = (_shop_with_gaps(rows, seed) for rows, seed in ((600, 0), (300, 1)))

@@ -1,5 +1,6 @@
 """What the columns of a table become in a BanditLog."""
 
+import warnings
 from datetime import UTC, date, datetime
 
 import numpy as np
@@ -372,6 +373,37 @@ def test_numbers_as_text_become_categories_with_a_warning():
 )
 def test_what_is_no_number_as_text_gives_no_warning(column):
     poem.read_log(frame(price=column))
+
+
+def logged(column):
+    n = len(column)
+    return pd.DataFrame({"age": column, "output": [0, 1] * (n // 2), "loss": range(n), "propensity": 0.5})
+
+
+def test_words_among_numbers_are_warned_of():
+    with pytest.warns(
+        poem.errors.PoemWarning, match=r"a column of numbers into categories: 'age' \('unknown'\)"
+    ) as told:
+        poem.read_log(logged([*map(str, range(29)), "unknown"]))
+    assert "Leave such cells empty" in str(told[0].message)
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [*map(str, range(19)), *"abcdefghijk"],
+        ["0", "1", "2", "3 or more", None] * 6,
+        [f"{code:02}" for code in range(30)],
+        [*map(str, range(10, 38)), None, None],
+        pd.Categorical([*map(str, range(29)), "unknown"]),
+    ],
+    ids=["many words", "few numbers", "codes", "gaps", "categorical"],
+)
+def test_what_is_no_word_among_numbers_gives_no_warning(column):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="numbers that are stored as text")
+        poem.read_log(logged(column))
 
 
 @pytest.mark.parametrize("kind", ["one_hot", "hashed", "text"])

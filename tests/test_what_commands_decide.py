@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 import poem
-from poem.commands.typed import as_typed
+from poem.commands.typed import as_typed, data_as_typed
 from poem.errors import InputError, MismatchError
 from poem.evaluation import conclude, deciding_line, in_time_order
 from poem.files import write_table
@@ -273,12 +273,27 @@ def test_labelled_tables_become_the_log_of_a_weak_policy(tmp_path):
         ("a feature time=noon and time='noon'", "a feature time=noon and time='noon'"),
         ("Build it with labels=.", "Build it with labels=."),
         ("poem.inspect(log) says more", "poem inspect says more"),
+        (
+            "see --propensity estimate (propensity='missing', then poem.estimate_propensities).",
+            "see --propensity estimate.",
+        ),
+        ("Certify on a later log (poem.certify).", "Certify on a later log (poem.certify in Python)."),
     ],
 )
 def test_messages_name_what_is_typed(message, typed):
+    assert as_typed(message, _parser()) == typed
+
+
+def _parser():
     parser = argparse.ArgumentParser()
     for option in ("--loss-bounds", "--time", "--valid"):
         parser.add_argument(option)
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--no-certificate", action="store_true")
-    assert as_typed(message, parser) == typed
+    return parser
+
+
+def test_json_names_what_is_typed_and_leaves_data_as_they_are():
+    found = {"certificate": {"objections": ["newest first. Pass time=, or sort"]}, "labels": ["time="], "rows": 3}
+    typed = {"certificate": {"objections": ["newest first. Pass --time, or sort"]}, "labels": ["time="], "rows": 3}
+    assert data_as_typed(found, _parser()) == typed

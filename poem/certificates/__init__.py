@@ -7,12 +7,14 @@ from poem.certificates.doubts import doubts
 from poem.certificates.inverse_means import Means, Pairs, as_normal, inverse_means
 from poem.certificates.logger import LoggerModel, can_have_steps, known_logger, logger_model
 from poem.certificates.paired import CAPS, Control, can_control, paired_terms, ratios
+from poem.certificates.sorting import UNORDERED, alternate, drawn_because
 from poem.certificates.tails import LEAST_TAIL, extremes, heavy_tail, pareto_k, shape_of_largest, tail_size
 
 __all__ = [
     "CAPS",
     "LEAST_TAIL",
     "LIKELY",
+    "UNORDERED",
     "Adaptation",
     "Certificate",
     "Choices",
@@ -23,11 +25,13 @@ __all__ = [
     "Means",
     "Pairs",
     "adapts",
+    "alternate",
     "as_normal",
     "can_control",
     "can_have_steps",
     "choices_of",
     "doubts",
+    "drawn_because",
     "earliest_rows",
     "extremes",
     "finite",

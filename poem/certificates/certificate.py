@@ -17,6 +17,7 @@ SURE = 3.6  # standard errors of a gain that give a certificate with probability
 MODEST = 0.1  # part of a foreseen gain that is enough to go on to a bolder policy
 LIKELY = "with a probability of 95%"
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
+RARELY = 0.025  # how often the logged reward may be farther from its mean than an interval is cut to
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 
@@ -89,7 +90,8 @@ class Certificate:
         confidence of 95%), for any number of rows and any distribution of losses and weights. It is also never above
         the lower end of Student's interval.
     gain : float
-        The estimated gain, corrected for selection if certified: estimates that pass are too high on average.
+        The estimated gain, corrected for selection if certified: estimates that pass are too high on average. Never
+        above what the loss bounds allow beside ``logged``, unless ``gain_at_least`` is.
     interval : (float, float)
         An approximate 95% interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
         on a few units, or would have on earlier rows, it is as wide as the betting interval.
@@ -198,14 +200,15 @@ class Evidence:
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
         bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
+        gain = unlucky(value, stderr, bound) if bound > 0.0 else value
         low, high = self._interval(sums, sizes, foreseen, value, stderr)
-        low = max(low, bound)
+        gain, low, high = self._possible(gain, max(low, bound), high, sizes)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
         return Certificate(
             policy=policy,
             confidence=confidence,
             gain_at_least=span * bound,
-            gain=span * (max(unlucky(value, stderr, bound), low) if bound > 0.0 else value),
+            gain=span * gain,
             interval=(span * low, span * high),
             logged=self.logged,
             rows=len(self.terms),
@@ -229,6 +232,18 @@ class Evidence:
         losses = _sums(self.units, (self.ratio - 1.0) * (1.0 - self.reward))
         ends = [lower_bound(one, -1.0, 0.025, Bets.everywhere(), sizes) for one in (self._plain(), losses)]
         return min(low, ends[0]), max(high, -ends[1])
+
+    def _possible(self, gain: float, low: float, high: float, sizes: FloatArray) -> tuple[float, float, float]:
+        """Cut a gain and its interval to what rewards in [0, 1] allow, but not below ``low``.
+
+        A gain is the policy's mean reward, within [0, 1], minus the logged one. For the interval, Hoeffding's bound
+        says how far the latter may be from that of the rows: they may lack what is rare.
+        """
+        logged = float(self.reward.mean())
+        reach = float(np.sqrt(0.5 * np.log(1.0 / RARELY) * (sizes @ sizes)) / sizes.sum())
+        low = max(low, -min(logged + reach, 1.0))
+        high = max(min(high, 1.0 - max(logged - reach, 0.0)), low)
+        return max(min(max(gain, -logged), 1.0 - logged), low), low, high
 
     def _plain(self) -> FloatArray:
         return _sums(self.units, (self.ratio - 1.0) * self.reward)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from poem.commands.typed import as_typed
+from poem.commands.typed import as_typed, data_as_typed
 from poem.errors import InputError, WriteError
 from poem.progress import Working, tell_line
 from poem.text import Sheet, as_json
@@ -161,7 +161,7 @@ def show(options: argparse.Namespace, found: str | Sheet, content: Any) -> None:
         sys.stdout.reconfigure(encoding="utf-8")  # as all JSON is, whatever the terminal takes
     with to_stdout():
         if options.json:
-            sys.stdout.write(as_json(content) + "\n")
+            sys.stdout.write(as_json(data_as_typed(content, options.parser)) + "\n")
             return
         parts = found.parts if isinstance(found, Sheet) else (found.rstrip("\n"),)
         print_sheet(Sheet(*(as_typed(part, options.parser) if isinstance(part, str) else part for part in parts)))

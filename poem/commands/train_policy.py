@@ -28,7 +28,6 @@ from poem.commands.reading import (
     place,
     read_raw_log,
 )
-from poem.commands.typed import as_typed
 from poem.errors import InputError
 from poem.learning import LEARNERS
 
@@ -118,9 +117,9 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Learn a policy, write it, and print what was found."""
     from poem.files import shown
-    from poem.health import check_fit
+    from poem.health import check_fit, notes_on_suspects
     from poem.policies import load_policy, made_log, shortened, with_columns
-    from poem.readers import empty_columns, note_on_text
+    from poem.readers import empty_columns, notes_on_text
 
     writable(options.out, unlike=None if isinstance(options.log, str) else options.log)
     start = None if options.start is None else load_policy(options.start)
@@ -139,8 +138,8 @@ def run(options: argparse.Namespace) -> int:
     left_out = empty_columns(raw) if start is None else []
     if left_out:
         remark(options, f"left out, as they are empty in all rows: {shown(left_out)}")
-    note = note_on_text(raw, encoding_asked(options)) if start is None else None
-    if note is not None:
+    notes = [*notes_on_text(raw, encoding_asked(options)), *notes_on_suspects(raw)]
+    for note in notes if start is None else ():
         remark(options, f"note: {note}")
     train, validation = _held_out(log, options)
     result = _fitted(train, validation, start, start is not None and bool(made_log(start, log)), options)
@@ -238,9 +237,7 @@ def _held_out(log: "BanditLog", options: argparse.Namespace) -> tuple["BanditLog
 
 
 def _as_data(result: "Fit", options: argparse.Namespace) -> dict[str, Any]:
-    content = result.to_dict()
-    warnings = [as_typed(warning, options.parser) for warning in result.warnings()]
-    return {"policy": None if result.learnt is None else str(options.out), **content, "warnings": warnings}
+    return {"policy": None if result.learnt is None else str(options.out), **result.to_dict()}
 
 
 def _written(result: "Fit", path: Path) -> str:

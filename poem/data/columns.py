@@ -10,6 +10,7 @@ from poem.text import counted
 
 LARGEST_LOSS = 1e20  # times the largest ratio, e^300, and squared, it is still finite
 LEAST_SPREAD = 1e-100  # of losses that differ: its square is still a number
+NO_WORDS = "Write numbers instead of words: 1 for yes, 0 for no."
 ROUNDING = 1e-9  # a propensity of 1 + 1e-12 is rounding, not a mistake
 
 
@@ -17,7 +18,9 @@ def _vector(values: Any, name: str, n: int) -> FloatArray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise LogError(f"{name} must be numbers; found {type(values).__name__} ({error}).") from error
+        words = name in ("loss", "reward") and "string" in str(error)
+        advice = f" {NO_WORDS}" if words else ""
+        raise LogError(f"{name} must be numbers; found {type(values).__name__} ({error}).{advice}") from error
     if array.shape != (n,):
         raise LogError(f"{name} must have one value for each of the {n} rows of y; found shape {array.shape}.")
     bad = np.flatnonzero(~np.isfinite(array)) if name != "log_propensity" else np.flatnonzero(np.isnan(array))

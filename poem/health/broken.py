@@ -6,12 +6,21 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import AnyArray, BoolArray, FloatArray
-from poem.data import LARGEST_LOSS, LEAST_SPREAD
+from poem.data import LARGEST_LOSS, LEAST_SPREAD, NO_WORDS
 from poem.data.features import Encoding, Features, Numeric, Vector, in_pairs
 from poem.errors import ReadError
 from poem.files import Column, coded, decoded, flattened, floats, is_list, is_number, is_text, lengths, strings
 from poem.health.finding import Finding, Topic, Verdict, listed, percent
-from poem.readers import AS_NUMBERS, AS_TIMES, TEXT_ADVICE, RawLog, numbers_as_text, times_of
+from poem.readers import (
+    AS_NUMBERS,
+    AS_TIMES,
+    TEXT_ADVICE,
+    WORDS_ADVICE,
+    RawLog,
+    numbers_as_text,
+    times_of,
+    words_among_numbers,
+)
 from poem.structures import Labels
 from poem.text import counted
 
@@ -140,7 +149,13 @@ def check_losses(sound: Sound) -> None:
     name = sound.raw.roles.loss if sound.raw.roles.loss is not None else sound.raw.roles.reward
     assert name is not None
     word, values = "loss" if sound.raw.roles.loss is not None else "reward", sound.wanted_numbers("loss", name)
-    sound.note("loss", f"missing {word}", ~np.isfinite(values), f"have no {word}: empty, NaN, infinite or no number")
+    missing = ~np.isfinite(values)
+    is_word = missing & ~_empty(sound.column(name)) if name in sound.changed else np.zeros_like(missing)
+    what, advice = f"have no {word}: empty, NaN, infinite or no number", FIX
+    if is_word.any():
+        first = decoded(sound.column(name))[int(np.flatnonzero(is_word)[0])].as_py()
+        what, advice = f"{what}, such as {first[:40]!r}", f"{NO_WORDS} Drop rows without a {word}."
+    sound.note("loss", f"missing {word}", missing, what, advice)
     with np.errstate(invalid="ignore"):
         large = np.isfinite(values) & (np.abs(values) > LARGEST_LOSS)
     sound.note("loss", f"huge {word}", large, f"have a {word} beyond {LARGEST_LOSS:g}, too large to compute with")
@@ -212,12 +227,15 @@ def check_contexts(sound: Sound, recipe: Features | None) -> None:
 
 
 def check_categories(sound: Sound, encoding: Encoding | None) -> None:
-    """Find columns of features whose numbers are text: each of them is a category, which nobody may have meant."""
+    """Find columns of features whose numbers are text: each number is a category, which nobody may have meant."""
     names = numbers_as_text(sound.raw, encoding)
     if names:
         hold = "holds" if len(names) == 1 else "hold"
         text = f"{counted(len(names), 'column')} {hold} numbers as text, which become categories: {listed(names)}"
         sound.say("features", "numbers as categories", "with care", text, TEXT_ADVICE)
+    words = words_among_numbers(sound.raw, encoding)
+    if words is not None:
+        sound.say("features", "words among numbers", "with care", words, WORDS_ADVICE)
 
 
 def _whole(sound: Sound, recipe: Features | None) -> set[str]:

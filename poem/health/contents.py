@@ -1,24 +1,22 @@
 """What is in a log: rows, contexts, features, outputs and losses."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
-from poem.arrays import FloatArray, IntArray
+from poem.arrays import IntArray
 from poem.certificates import extremes, heavy_tail
 from poem.compute import is_sparse
-from poem.data.features import is_empty
 from poem.evaluation import MIN_ROWS
-from poem.files import Column, coded, is_category, is_number, is_text
 from poem.health.facts import Facts
 from poem.health.finding import Finding, Verdict, listed, percent, shortened
+from poem.health.suspects import suspects
 from poem.readers import RawLog
 from poem.text import counted
 
 FEW_ROWS = 10  # fewer rows than that say next to nothing of an output
 COMMON = 0.01  # the share of rows from which a loss is worth naming
 SAMPLED = "{rows:,} rows of units drawn at random are inspected, and what is under learning is for all rows"
-ID_SAMPLE = 1000  # rows that tell whether a whole column is worth a look
 
 
 def rows(facts: Facts, total: int) -> Iterator[Finding]:
@@ -54,79 +52,14 @@ def contexts(facts: Facts) -> Iterator[Finding]:
 
 
 def features(facts: Facts, raw: RawLog | None) -> Iterator[Finding]:
-    """Report the features, those that are constant, and those that identify rows."""
+    """Report the features, those that are constant, and those that identify rows or say when they were."""
     log = facts.log
     kind = f"sparse, {log.X.nnz / max(1, log.n_contexts):.1f} non-zeros per context" if is_sparse(log.X) else "dense"
     recipe = "" if log.features is None else f"; {shortened(str(log.features), 150)}"
     yield Finding(
         "features", "features", float(log.n_features), "fit", f"{counted(log.n_features, 'feature')} ({kind}){recipe}"
     )
-    names = _raw_suspects(raw) if raw is not None and not raw.about.encoded else _suspects(facts)
-    if names[0]:
-        text = f"{counted(len(names[0]), 'column')} never {_verb(names[0], 'changes')}: {listed(names[0])}"
-        yield Finding("features", "constant features", float(len(names[0])), "fit", text)
-    if names[1]:
-        text = f"{counted(len(names[1]), 'column')} {_verb(names[1], 'looks')} like an id, different in each row: "
-        advice = "A policy would memorise them. Leave them out (--ignore), or name them as group or time."
-        yield Finding("features", "ids", float(len(names[1])), "with care", text + listed(names[1]), advice)
-
-
-def _verb(names: list[str], one: str) -> str:
-    return one if len(names) == 1 else one[:-1]
-
-
-def _raw_suspects(raw: RawLog) -> tuple[list[str], list[str]]:
-    """Return constant columns, and columns of whole numbers or strings that differ in every row."""
-    constant, ids = [], []
-    n = raw.table.num_rows
-    for name in raw.roles.context:
-        column = raw.table.column(name)
-        if not (is_number(column.type) or is_text(column.type) or is_category(column.type)) or is_empty(column):
-            continue
-        sample = column.slice(0, ID_SAMPLE)
-        distinct = _distinct(sample)
-        if distinct == 1 and _distinct(column) == 1:
-            constant.append(name)
-        elif _all_differ(distinct, len(sample)) and _may_be_id(column) and _distinct(column) == n:
-            ids.append(name)
-    return constant, ids
-
-
-def _distinct(column: Column) -> int:
-    """Return the number of different values; what is missing is one of them."""
-    codes, values = coded(column)
-    return len(values) + bool(np.any(codes < 0))
-
-
-def _all_differ(distinct: int, n: int) -> bool:
-    return distinct == n and n >= MIN_ROWS
-
-
-def _may_be_id(column: Column) -> bool:
-    import pyarrow as pa
-
-    return is_text(column.type) or bool(pa.types.is_integer(column.type))
-
-
-def _suspects(facts: Facts) -> tuple[list[str], list[str]]:
-    """Return the same for the columns of X; in a sparse X, hashed or numbered features may be unused."""
-    X, names = facts.log.X, facts.log.feature_names
-    if is_sparse(X):
-        return [], []
-    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0)).tolist()
-    ids = [column for column in range(X.shape[1]) if _is_id(X[:, column])]
-    return _named(constant, names), _named(ids, names)
-
-
-def _is_id(values: FloatArray) -> bool:
-    for part in (values[:ID_SAMPLE], values):  # a sample settles it for nearly every column
-        if np.any(part != np.floor(part)) or not _all_differ(len(np.unique(part)), len(part)):
-            return False
-    return True
-
-
-def _named(columns: Iterable[int], names: tuple[str, ...] | None) -> list[str]:
-    return [str(column) if names is None else names[column] for column in columns]
+    yield from suspects(facts, raw)
 
 
 # ---- outputs --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.certificates import Certificate, Forecast, extremes, heavy_tail, known_logger
+from poem.certificates import UNORDERED, Certificate, Forecast, extremes, heavy_tail, known_logger
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
@@ -130,16 +130,7 @@ def _shuffled(plan: Plan) -> tuple[str, ...]:
             "propensities change with time, so that the logging policy may have learnt from its own log, and what "
             "certifies of a packed log is drawn at random. Certify on a later log instead (poem.certify)",
         )
-    if plan.order == "units":
-        return (
-            "propensities change along the rows, so that the logging policy may have learnt from its own log, and rows "
-            "of different units alternate. Pass time=, so that the latest can certify",
-        )
-    return (
-        "rows are sorted by contexts, outputs or outcomes, propensities change along them, and there are no times, so "
-        "that poem cannot tell what came first. Pass time=, or shuffle the rows if the logging policy did not learn "
-        "from its own log",
-    )
+    return tuple(UNORDERED[order] for order in UNORDERED if order == plan.order)
 
 
 def _copied(learnt: BanditLog, fresh: BanditLog) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from poem.errors import InputError
 from poem.evaluation import PLURAL, Calibration
 from poem.learning.arguments import Validation, check_alike, check_share
 from poem.learning.reserve import WORDS, Order, Reserve
+from poem.text import counted
 
 KEPT = 0.5  # share of the units that "auto" keeps at first
 
@@ -40,6 +41,12 @@ class Plan:
     def units(self) -> int:
         """How many units can be shared out between learning and certifying; 0 if that is settled."""
         return 0 if self.fixed or self.reserve is None else self.reserve.units
+
+    @property
+    def dropped(self) -> int:
+        """How many rows are used for neither: those of learnt units that come after the first row that certifies."""
+        used = len(self.first) + sum(map(len, self.rest))
+        return 0 if self.reserve is None else len(self.reserve.log) - used
 
     def cut(self, kept: int) -> "Plan":
         """Return the plan in which the last ``kept`` units certify, and all others are learnt from."""
@@ -92,4 +99,8 @@ def _conditions(fresh: BanditLog, calibration: Calibration, plan: Plan) -> Itera
     else:
         yield f"{name} lie in [{low:.4g}, {high:.4g}], as you said"
     repeated = len(fresh) > int(fresh.units().max()) + 1
-    yield WORDS[plan.order].format(units="groups" if fresh.group is not None else "contexts" if repeated else "rows")
+    units = "groups" if fresh.group is not None else "contexts" if repeated else "rows"
+    dropped = (
+        f"; {counted(plan.dropped, 'later row')} of other {units} {'was' if plan.dropped == 1 else 'were'} dropped"
+    )
+    yield WORDS[plan.order].format(units=units, dropped=dropped if plan.dropped else "")

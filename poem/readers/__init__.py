@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poem.readers.read import read_contexts, read_log, read_raw, write_log
     from poem.readers.registry import FORMATS, format_named
     from poem.readers.streaming import LogStream
-    from poem.readers.text_numbers import TEXT_ADVICE, note_on_text, numbers_as_text
+    from poem.readers.text_numbers import TEXT_ADVICE, WORDS_ADVICE, notes_on_text, numbers_as_text, words_among_numbers
     from poem.readers.times import AS_TIMES, times_of
     from poem.readers.values import AS_NUMBERS
 
@@ -34,6 +34,7 @@ __all__ = [
     "SUM_OFF",
     "TEXT_ADVICE",
     "UNFINISHED",
+    "WORDS_ADVICE",
     "Choices",
     "Columns",
     "Likeness",
@@ -58,7 +59,7 @@ __all__ = [
     "log_of",
     "looks_like",
     "note_on_gaps",
-    "note_on_text",
+    "notes_on_text",
     "numbers_as_text",
     "read_contexts",
     "read_log",
@@ -67,6 +68,7 @@ __all__ = [
     "row_lists",
     "suffix_format",
     "times_of",
+    "words_among_numbers",
     "write_log",
     "written_suffixes",
 ]
@@ -90,7 +92,7 @@ _MODULES = {
     "read": ("read_contexts", "read_log", "read_raw", "write_log"),
     "registry": ("FORMATS", "format_named"),
     "streaming": ("LogStream",),
-    "text_numbers": ("TEXT_ADVICE", "note_on_text", "numbers_as_text"),
+    "text_numbers": ("TEXT_ADVICE", "WORDS_ADVICE", "notes_on_text", "numbers_as_text", "words_among_numbers"),
     "times": ("AS_TIMES", "times_of"),
     "values": ("AS_NUMBERS",),
 }

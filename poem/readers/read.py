@@ -24,7 +24,7 @@ from poem.readers.parquet import raw_of
 from poem.readers.part_files import read_files
 from poem.readers.raw import Origin, RawLog
 from poem.readers.registry import NATIVE, format_named
-from poem.readers.text_numbers import note_on_text
+from poem.readers.text_numbers import notes_on_text
 from poem.readers.values import whole_numbers
 from poem.structures import Wanted
 
@@ -98,7 +98,8 @@ def read_log(
     Warns
     -----
     PoemWarning
-        If a column of features holds numbers as text: they become categories, unless ``features`` says what they are.
+        If a column of features holds numbers as text, or a few words among numbers: all of them become categories,
+        unless ``features`` says what they are.
     """
     if not isinstance(columns, Columns | None):
         raise InputError(f"columns must be a poem.Columns; found {type(columns).__name__}.")
@@ -120,8 +121,7 @@ def read_log(
         progress=progress,
     )
     log = log_of(raw, features=recipe, labels=labels, structure=structure, missing=missing, encoding=encoding)
-    note = note_on_text(raw, encoding) if recipe is None else None
-    if note is not None:
+    for note in notes_on_text(raw, encoding) if recipe is None else ():
         warnings.warn(note, PoemWarning, stacklevel=2)
     return log
 

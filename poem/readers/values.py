@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
+from poem.data import NO_WORDS
 from poem.errors import ReadError
 from poem.files import EXACT, decoded, first_odd, floats, is_number
 from poem.readers.raw import RawLog
@@ -18,7 +19,7 @@ def numbers_in(raw: RawLog, name: str) -> FloatArray:
     column = decoded(raw.table.column(name))
     if not is_number(column.type):
         odd = first_odd(column, raw.origin.place)
-        advice = "Fix such values (1 for yes, 0 for no), or name another column." if odd else AS_NUMBERS
+        advice = f"Fix such values, or name another column. {NO_WORDS}" if odd else AS_NUMBERS
         raise ReadError(
             f"{raw.origin.name}, column {name!r} should hold numbers and holds {column.type}{odd}. {advice}"
         )
