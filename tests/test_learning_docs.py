@@ -53,3 +53,19 @@ def test_seconds_are_those_of_the_runs():
 def test_of_the_other_sets_the_smallest_two_have_runs_that_are_worse():
     worse = worse_than_logger(RUNS["other_runs"])
     assert [sum(name in run for run in worse) for name in ("voting", "flags", "emotions", "reuters")] == [3, 6, 0, 0]
+
+
+@pytest.mark.parametrize(("name", "rival", "logs"), [("wine", "vw", 40), ("yeast", "boosted-dm", 20)])
+def test_fresh_tabular_runs_are_those_of_the_text(name, rival, logs):
+    rows = [row for row in read(DOCS / "learning" / "tabular_fresh_runs.csv") if row["set"] == name]
+    mine, theirs = (
+        {r["seed"]: float(r["map"]) for r in rows if r["method"] == method} for method in ("default", rival)
+    )
+    ahead = np.array([mine[seed] - theirs[seed] for seed in mine])
+    assert len(ahead) == logs
+    assert all(row["certified"] == "True" for row in rows if row["method"] == "default")
+    text = (DOCS / "results.md").read_text().replace("\n", " ")
+    error = ahead.std(ddof=1) / np.sqrt(logs)
+    for said in (np.mean([*mine.values()]), np.mean([*theirs.values()])):
+        assert f"{said:.4f}" in text
+    assert f"difference of −{-ahead.mean():.4f} ± {error:.4f}" in text
