@@ -196,3 +196,27 @@ def test_a_start_from_the_same_log_is_refused_and_any_other_is_a_condition():
             poem.fit(log, start=start, loss_bounds=BOUNDS)
     found = poem.fit(log, learners=("auto",), start=foreign, loss_bounds=BOUNDS)
     assert found.certificate.conditions[-1] == "the start was not learnt from rows of this log"
+
+
+@pytest.mark.parametrize("worst", [True, False])
+def test_the_gain_of_a_policy_at_the_edge_of_the_bounds_lies_in_its_interval(worst):
+    for seed in range(6):
+        rng, p = np.random.default_rng(seed), np.array([0.5, 0.3, 0.2])
+        X, y = rng.normal(size=(400, 2)), rng.choice(3, 400, p=p)
+        loss = np.where(y == 2, 1.0, 0.9 + rng.uniform(-0.05, 0.05, 400))
+        log = poem.BanditLog(X, y, loss=loss if worst else 1.0 - loss, propensity=p[y], labels=range(3))
+        weights = np.zeros((3, 3))
+        weights[-1, 2] = 8.0
+        found = poem.certify(poem.Policy(poem.MultiClass(3), weights, True, (0, 1, 2)), log, loss_bounds=(0, 1))
+        low, high = found.interval
+        assert found.gain_at_least <= low <= found.gain <= high
+
+
+def test_two_rows_to_learn_from_are_enough_for_a_model_of_the_logger():
+    rng = np.random.default_rng(0)
+    log = poem.BanditLog(
+        rng.normal(size=(100, 2)), rng.integers(0, 3, 100), loss=rng.random(100), propensity=np.full(100, 1.0 / 3.0)
+    )
+    found = poem.fit(log, learners="direct", loss_bounds=(0, 2), selection=poem.Selection(validation=0.98))
+    assert not found.certified
+    assert found.certificate is None or found.certificate.rows == 98

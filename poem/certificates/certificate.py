@@ -90,8 +90,8 @@ class Certificate:
         confidence of 95%), for any number of rows and any distribution of losses and weights. It is also never above
         the lower end of Student's interval.
     gain : float
-        The estimated gain, corrected for selection if certified: estimates that pass are too high on average. Never
-        above what the loss bounds allow beside ``logged``, unless ``gain_at_least`` is.
+        The estimated gain, corrected for selection if certified: estimates that pass are too high on average. It is
+        within what the loss bounds allow beside ``logged``, unless the whole interval is not.
     interval : (float, float)
         An approximate 95% interval of the gain by Student's t, never starting below ``gain_at_least``. If it depends
         on a few units, or would have on earlier rows, it is as wide as the betting interval.
@@ -234,7 +234,7 @@ class Evidence:
         return min(low, ends[0]), max(high, -ends[1])
 
     def _possible(self, gain: float, low: float, high: float, sizes: FloatArray) -> tuple[float, float, float]:
-        """Cut a gain and its interval to what rewards in [0, 1] allow, but not below ``low``.
+        """Cut a gain and its interval to what rewards in [0, 1] allow, the gain to the interval last.
 
         A gain is the policy's mean reward, within [0, 1], minus the logged one. For the interval, Hoeffding's bound
         says how far the latter may be from that of the rows: they may lack what is rare.
@@ -243,7 +243,7 @@ class Evidence:
         reach = float(np.sqrt(0.5 * np.log(1.0 / RARELY) * (sizes @ sizes)) / sizes.sum())
         low = max(low, -min(logged + reach, 1.0))
         high = max(min(high, 1.0 - max(logged - reach, 0.0)), low)
-        return max(min(max(gain, -logged), 1.0 - logged), low), low, high
+        return float(np.clip(np.clip(gain, -logged, 1.0 - logged), low, high)), low, high
 
     def _plain(self) -> FloatArray:
         return _sums(self.units, (self.ratio - 1.0) * self.reward)

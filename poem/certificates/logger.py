@@ -127,10 +127,10 @@ def logger_model(log: BanditLog, structure: Structure, layout: Layout, seed: int
     weights = propensity_model(layout, threads)
     if not can_have_steps(log, structure):
         return LoggerModel(weights)
-    order = np.random.default_rng([seed, 10]).permutation(len(log))
-    half, rest = (log.take(np.sort(part)) for part in np.array_split(order, 2))
-    if len(half) < 2 * LEAST_LEAF:
+    parts = np.array_split(np.random.default_rng([seed, 10]).permutation(len(log)), 2)
+    if len(parts[0]) < 2 * LEAST_LEAF:
         return LoggerModel(weights)
+    half, rest = (log.take(np.sort(part)) for part in parts)
     linear = propensity_model(Layout(half, structure, layout.design.intercept), threads)
     test = Layout(rest, structure, layout.design.intercept)
     linear_error = _error(test.log_prob(linear, threads) - test.log_propensity)
