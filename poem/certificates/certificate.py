@@ -18,6 +18,7 @@ MODEST = 0.1  # part of a foreseen gain that is enough to go on to a bolder poli
 LIKELY = "with a probability of 95%"
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 RARELY = 0.025  # how often the logged reward may be farther from its mean than an interval is cut to
+LAYER = 0.4  # ε of the correction for luck, in standard errors
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 
@@ -200,7 +201,7 @@ class Evidence:
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
         bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
-        gain = unlucky(value, stderr, bound) if bound > 0.0 else value
+        gain = corrected(value, stderr, bound) if bound > 0.0 else value
         low, high = self._interval(sums, sizes, foreseen, value, stderr)
         gain, low, high = self._possible(gain, max(low, bound), high, sizes)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
@@ -284,18 +285,13 @@ def _sums(units: IntArray, values: FloatArray) -> FloatArray:
     return np.bincount(units, weights=values).astype(np.float64)
 
 
-def unlucky(value: float, stderr: float, bound: float) -> float:
-    """Return the true value whose certified estimates are as often above ``value`` as below.
+def corrected(value: float, stderr: float, bound: float) -> float:
+    """Return what a certified estimate says of the truth: certified ones are right on average, as far as possible.
 
-    An estimate is certified if it exceeds about value − bound, so certified ones are too high on average. The
-    distribution is assumed to be normal.
+    An estimate z, in standard errors, is certified if it exceeds about c, at which the bound is 0. Its mean is then
+    θ + φ(c − θ)/Φ(θ − c) for a true θ, if errors are normal. An estimate that takes 1 off in all, in a thin layer above
+    c, would have a mean of θ whatever θ is; this one takes exp(−(z − c)/ε)/ε off, but never goes below the bound.
     """
     if stderr <= 0.0:
         return value
-    z, least = value / stderr, (value - bound) / stderr
-    low, high = min(0.0, z) - 40.0, z
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        above = special.log_ndtr(middle - z) - special.log_ndtr(middle - least)
-        low, high = (middle, high) if above < np.log(0.5) else (low, middle)
-    return max(high * stderr, bound)
+    return max(value - stderr * np.exp(-bound / (LAYER * stderr)) / LAYER, bound)
