@@ -1,7 +1,7 @@
 """A certificate: a lower bound on the gain of one policy over the log, from rows that it never saw."""
 
 from dataclasses import dataclass, field
-from math import isfinite
+from math import exp, isfinite
 from typing import Any
 
 import numpy as np
@@ -294,4 +294,4 @@ def corrected(value: float, stderr: float, bound: float) -> float:
     """
     if stderr <= 0.0:
         return value
-    return max(value - stderr * np.exp(-bound / (LAYER * stderr)) / LAYER, bound)
+    return max(value - stderr * exp(-bound / (LAYER * stderr)) / LAYER, bound)
