@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import poem
-from poem.certificates.paired import CAPS, Control, floor_of, paired_terms
+from poem.certificates.paired import CAPS, PAIRED, Control, paired_terms
 from poem.compute import Threads, catalogue, ragged_places, touched
 from poem.data import Layout
 
@@ -79,7 +79,7 @@ def test_terms_never_mean_more_than_the_gain(fewer, slow, seed, lacking, scale):
     means = np.array([np.bincount(owner, weights=p * column, minlength=4) for column in terms.T]).T
     assert (means <= world.gain[:, None] + 1e-9).all()
     np.testing.assert_allclose(means[world.full], np.repeat(world.gain[world.full, None], len(CAPS), axis=1), atol=1e-9)
-    assert (terms >= np.array([floor_of(cap) for cap in CAPS]) - 1e-9).all()
+    assert (terms >= np.array([form.floor for form in PAIRED]) - 1e-9).all()
 
 
 def null_log(kind, seed, n=400):

@@ -14,7 +14,7 @@ from poem.compute import catalogue, cutting, touched
 from poem.compute.kernels import Threads
 from poem.data.layout import Layout
 from poem.errors import InputError
-from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing
+from poem.estimators import IPS, SNIPS, DirectMethod, DoublyRobust, ImplicitExploration, LogSmoothing
 from poem.models import LossModel, losses_on
 from poem.objectives.risk import PREPARED, Risk
 from poem.optimizers import LBFGS, AdaGrad
@@ -27,6 +27,7 @@ ESTIMATORS = [
     SNIPS(3.0),
     DoublyRobust(None),
     DoublyRobust(3.0),
+    DirectMethod(),
     ImplicitExploration(0.02),
     LogSmoothing(0.5),
 ]
@@ -184,7 +185,10 @@ def u_by_hand(log, w, intercept, estimator):
     ratio = np.exp(log_prob) / p
     if isinstance(estimator, LogSmoothing):
         return -np.log(1 - estimator.lam * ratio * log.loss) / estimator.lam
-    ratio = ratio if estimator.clip is None else np.minimum(ratio, estimator.clip)
+    if isinstance(estimator, DirectMethod):
+        ratio = np.zeros(len(ratio))
+    elif estimator.clip is not None:
+        ratio = np.minimum(ratio, estimator.clip)
     if isinstance(estimator, IPS):
         return ratio * log.loss
     models, fold, u = loss_models(log), fold_of(log), []

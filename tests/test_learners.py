@@ -285,7 +285,7 @@ def test_a_given_logging_policy_is_not_imitated(log, logger):
     "fields",
     [
         {"start": "nowhere"},
-        {"estimator": poem.DirectMethod()},
+        {"estimator": poem.SwitchDR(1.0)},
         {"estimator": "ips"},
         {"optimizer": "lbfgs"},
         {"pull": ()},

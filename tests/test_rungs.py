@@ -7,7 +7,7 @@ import pytest
 from easy_logs import BRIEF, FEW, bits_of, easy_log, noise_log, rows_of
 
 import poem
-from poem.certificates import forecast
+from poem.certificates import PAIRED, forecast
 from poem.data import sample_of, with_seen_contexts
 from poem.learning import ending, rungs
 from poem.learning.portfolio import AUTO
@@ -173,8 +173,8 @@ def test_a_forecast_from_a_sample_minds_the_largest_unit_of_all():
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, 4, 500).astype(float)
     sums = (rng.normal(0.3, 0.5, (500, 1)).clip(-1.0) * sizes[:, None]).clip(-sizes[:, None])
-    plain, same, larger = (forecast(sums, sizes, largest) for largest in (None, 3.0, 30.0))
+    plain, same, larger = (forecast(sums, sizes, PAIRED[:1], largest) for largest in (None, 3.0, 30.0))
     assert plain == same
     assert larger.growth < plain.growth
-    big = forecast(np.append(sums, [[9.0]], axis=0), np.append(sizes, 30.0))  # the same units, and a large one
+    big = forecast(np.append(sums, [[9.0]], axis=0), np.append(sizes, 30.0), PAIRED[:1])  # and a large one
     assert larger.units_needed(0.05) == pytest.approx(big.units_needed(0.05), rel=0.1)

@@ -10,7 +10,7 @@ from easy_logs import FEW, SHORT, a_policy, best_of, easy, easy_log, logged_by, 
 from scipy import special, stats
 
 import poem
-from poem.certificates.certificate import Forecast
+from poem.certificates import PAIRED, Forecast
 from poem.compute.kernels import Threads
 from poem.errors import DegenerateWarning, InputError
 from poem.estimators import Estimate
@@ -75,7 +75,7 @@ def candidate_of(value, stderr, *problems, freedom=1000.0, judged=True, growth=1
     policy = a_policy(poem.MultiClass(3))
     gain = Gain(value, stderr, freedom, **missing) if judged else None
     validation = Estimate(0.5 + value, stderr, 1000, 1000, 1.0, 0.0, freedom + 1.0) if judged else None
-    foreseen = Forecast(0, growth, 1.0, np.zeros(2), np.ones(2)) if judged else None
+    foreseen = Forecast(PAIRED[0], growth, 1.0, np.zeros(2), np.ones(2)) if judged else None
     recipe = Recipe(Learner("POEM"), 1.0, 0.1, None, 0.0)
     trace = Trace(policy.weights, 0.0, 1, 0.0, True, "")
     return Candidate(policy, recipe, 0.1, 0.0, 1.0, 0.0, validation, gain, problems, 0.0, trace, foreseen)

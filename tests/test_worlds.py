@@ -43,7 +43,7 @@ def test_probabilities_sum_to_one(sample):
 def test_the_log_holds_the_propensities_of_what_was_logged(sample):
     draw, log = sample.draw, sample.log
     np.testing.assert_allclose(np.exp(log.log_propensity), draw.P[np.arange(N), draw.y], rtol=1e-12)
-    np.testing.assert_array_equal(log.y, draw.y)
+    np.testing.assert_array_equal(log.y, draw.outputs)
     np.testing.assert_array_equal(log.loss, draw.loss)
     np.testing.assert_array_equal(log.X[log.context], draw.contexts)
 

@@ -44,11 +44,16 @@ class Draw:
     context: IntArray | None = None
     reward: bool = False
 
+    @property
+    def outputs(self) -> AnyArray:
+        """What was chosen, as poem takes it."""
+        return self.y
+
     def log(self) -> poem.BanditLog:
         outcome = {"reward": 0.0 - self.loss} if self.reward else {"loss": self.loss}
         return poem.BanditLog(
             self.X,
-            self.y,
+            self.outputs,
             propensity=self.P[np.arange(len(self.y)), self.y],
             labels=range(self.P.shape[1]),
             group=self.group,

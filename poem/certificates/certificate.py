@@ -1,5 +1,6 @@
 """A certificate: a lower bound on the gain of one policy over the log, from rows that it never saw."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp, isfinite
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from poem.arrays import FloatArray, IntArray
-from poem.certificates.paired import CAPS, floor_of
+from poem.certificates.forms import Form
 from poem.estimators import Bets, Terms, downside, goal_bound, growth, log_capital, lower_bound, standard_error
 from poem.policies import Policy
 from poem.text import Sheet, counted, rounded
@@ -18,7 +19,7 @@ MODEST = 0.1  # part of a foreseen gain that is enough to go on to a bolder poli
 LIKELY = "with a probability of 95%"
 FEW = 30.0  # units that an interval by Student's t must rest on, by their squared deviations
 RARELY = 0.025  # how often the logged reward may be farther from its mean than an interval is cut to
-LAYER = 0.4  # ε of the correction for luck, in standard errors
+LAYER = 0.25  # ε of the correction for luck, in standard errors
 WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities are called wrong
 
 
@@ -26,11 +27,11 @@ WRONG = 0.001  # how unlikely mean weights above 1 must be before propensities a
 class Forecast:
     """A forecast of a candidate's certificate, from rows that the candidate has not seen.
 
-    ``growth`` is the growth of the log-capital per unit, and ``sums`` are the units' sums of paired terms, both for the
-    ``cap`` that suits the candidate best. ``largest`` is the size of the largest unit.
+    ``growth`` is the growth of the log-capital per unit, and ``sums`` are the units' sums of terms, both for the
+    ``form`` that suits the candidate best. ``largest`` is the size of the largest unit.
     """
 
-    cap: int
+    form: Form
     growth: float
     largest: float
     sums: FloatArray = field(repr=False, compare=False)
@@ -53,7 +54,7 @@ class Forecast:
     @property
     def spread(self) -> float:
         """How far terms fall below their mean, for the stakes."""
-        return downside(self.sums, floor_of(CAPS[self.cap]), self.sizes, self.largest)
+        return downside(self.sums, self.form.floor, self.sizes, self.largest)
 
 
 def _units_needed(growth: float, alpha: float, chance: float = 0.95) -> float:
@@ -63,16 +64,18 @@ def _units_needed(growth: float, alpha: float, chance: float = 0.95) -> float:
     return float(wanted / growth) if growth > 0.0 else np.inf
 
 
-def forecast(sums_of_caps: FloatArray, sizes: FloatArray, largest: float | None = None) -> Forecast:
-    """Forecast a certificate from the sums of the paired terms of independent units, (units, caps), and their sizes.
+def forecast(
+    sums_of_forms: FloatArray, sizes: FloatArray, forms: Sequence[Form], largest: float | None = None
+) -> Forecast:
+    """Forecast a certificate from the sums of the terms of independent units, (units, forms), and their sizes.
 
     If these units are a sample, ``largest`` is the size of the largest one of all: bets are cut to it.
     """
     largest = float(sizes.max()) if largest is None else largest
-    columns = [np.ascontiguousarray(column) for column in sums_of_caps.T]
-    speeds = [growth(sums, floor_of(CAPS[cap]), sizes, largest) for cap, sums in enumerate(columns)]
-    cap = int(np.argmax(speeds))
-    return Forecast(cap, speeds[cap], largest, columns[cap], sizes)
+    columns = [np.ascontiguousarray(column) for column in sums_of_forms.T]
+    speeds = [growth(sums, form.floor, sizes, largest) for form, sums in zip(forms, columns, strict=True)]
+    best = int(np.argmax(speeds))
+    return Forecast(forms[best], speeds[best], largest, columns[best], sizes)
 
 
 @dataclass(frozen=True)
@@ -170,22 +173,26 @@ class Evidence:
     Attributes
     ----------
     terms : (n,) array
-        The paired terms, for the cap that was fixed before.
-    cap : float
+        In the form that was fixed before.
+    form : Form
     ratio, reward : (n,) array
         The rows' weights, and their rewards in [0, 1].
     units : (n,) int
         In the order in which they came.
     logged : float
         The mean loss.
+    excess : (n,) array, optional
+        What times the reward has the gain as its mean, at least −``reach``: ``ratio`` − 1 by default.
     """
 
     terms: FloatArray
-    cap: float
+    form: Form
     ratio: FloatArray
     reward: FloatArray
     units: IntArray
     logged: float
+    excess: FloatArray | None = None
+    reach: float = 1.0
 
     def certificate(
         self, policy: Policy, foreseen: Forecast, confidence: float, span: float, conditions: tuple[str, ...]
@@ -195,13 +202,14 @@ class Evidence:
         If units differ, a bettor who looks back may win by some of them alone. So the bound is never above the lower
         end of Student's interval, which is one of their average.
         """
-        alpha, floor = 1.0 - confidence, floor_of(self.cap)
+        alpha, floor = 1.0 - confidence, self.form.floor
         sizes = np.bincount(self.units).astype(np.float64)
         sums = _sums(self.units, self.terms)
         value, stderr = float(self.terms.mean()), standard_error(Terms(self.terms).by_unit(self.units).shares())
         bound = goal_bound(sums, floor, alpha, foreseen.spread * foreseen.largest / float(sizes.max()), sizes)
-        bound = min(bound, value - _quantile(len(sizes), confidence) * stderr)
-        gain = corrected(value, stderr, bound) if bound > 0.0 else value
+        student = value - _quantile(len(sizes), confidence) * stderr
+        bound = min(bound, student)
+        gain = corrected(value, stderr, student, bound) if bound > 0.0 else value
         low, high = self._interval(sums, sizes, foreseen, value, stderr)
         gain, low, high = self._possible(gain, max(low, bound), high, sizes)
         needed = _units_needed(growth(sums, floor, sizes), alpha)
@@ -230,8 +238,9 @@ class Evidence:
         low, high = value - reach, value + reach
         if min(_resting_on(sums, sizes), foreseen.resting_on(len(sizes))) >= FEW:
             return low, high
-        losses = _sums(self.units, (self.ratio - 1.0) * (1.0 - self.reward))
-        ends = [lower_bound(one, -1.0, 0.025, Bets.everywhere(), sizes) for one in (self._plain(), losses)]
+        excess = self.ratio - 1.0 if self.excess is None else self.excess
+        plain = (_sums(self.units, excess * each) for each in (self.reward, 1.0 - self.reward))
+        ends = [lower_bound(one, -self.reach, 0.025, Bets.everywhere(), sizes) for one in plain]
         return min(low, ends[0]), max(high, -ends[1])
 
     def _possible(self, gain: float, low: float, high: float, sizes: FloatArray) -> tuple[float, float, float]:
@@ -245,9 +254,6 @@ class Evidence:
         low = max(low, -min(logged + reach, 1.0))
         high = max(min(high, 1.0 - max(logged - reach, 0.0)), low)
         return float(np.clip(np.clip(gain, -logged, 1.0 - logged), low, high)), low, high
-
-    def _plain(self) -> FloatArray:
-        return _sums(self.units, (self.ratio - 1.0) * self.reward)
 
     def _objections(self, sizes: FloatArray) -> tuple[str, ...]:
         """Object if the mean weight is above 1: right propensities exclude that, whatever the policy."""
@@ -285,13 +291,14 @@ def _sums(units: IntArray, values: FloatArray) -> FloatArray:
     return np.bincount(units, weights=values).astype(np.float64)
 
 
-def corrected(value: float, stderr: float, bound: float) -> float:
+def corrected(value: float, stderr: float, student: float, bound: float) -> float:
     """Return what a certified estimate says of the truth: certified ones are right on average, as far as possible.
 
-    An estimate z, in standard errors, is certified if it exceeds about c, at which the bound is 0. Its mean is then
-    θ + φ(c − θ)/Φ(θ − c) for a true θ, if errors are normal. An estimate that takes 1 off in all, in a thin layer above
-    c, would have a mean of θ whatever θ is; this one takes exp(−(z − c)/ε)/ε off, but never goes below the bound.
+    An estimate z, in standard errors, is certified if it exceeds about c, at which Student's interval begins at 0: if
+    ``student``, its lower end, is above 0. Its mean is then θ + φ(c − θ)/Φ(θ − c) for a true θ, if errors are normal.
+    An estimate that takes 1 off in all, in a thin layer above c, would have a mean of θ whatever θ is; this one takes
+    exp(−(z − c)/ε)/ε off, but never goes below the bound.
     """
     if stderr <= 0.0:
         return value
-    return max(value - stderr * exp(-bound / (LAYER * stderr)) / LAYER, bound)
+    return max(value - stderr * exp(-student / (LAYER * stderr)) / LAYER, bound)

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poem.arrays import AnyArray, FloatArray, IntArray, frozen
+from poem.certificates.forms import Form
 from poem.certificates.logger import LoggerScores
 from poem.compute import Threads, kernel
 from poem.data import BanditLog, Layout, Piece, Shard
@@ -32,6 +33,7 @@ from poem.models import ContextLosses
 from poem.structures import Fixed, Structure
 
 CAPS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+PAIRED = tuple(Form(-1.0 - cap) for cap in CAPS)
 COUNT = 64  # outputs that Σ s is taken over; where there are more, it is estimated from so many samples
 LARGEST_LOG = 50.0  # of h/g
 BLOCK_SCORES = 1 << 18  # scores of outputs that a thread holds at a time
@@ -58,11 +60,6 @@ def can_control(log: BanditLog, structure: Structure, units: IntArray) -> bool:
         return True  # Σ s is exact
     pairs = np.unique(log.context.astype(np.int64) * (int(units.max()) + 1) + units)
     return len(pairs) == len(np.unique(log.context))
-
-
-def floor_of(cap: float) -> float:
-    """Return the lower limit of a term."""
-    return -1.0 - cap
 
 
 def paired_terms(

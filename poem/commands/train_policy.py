@@ -105,6 +105,11 @@ def add(commands: Any) -> None:
         help="a policy to start from, such as the last round's; its features, outputs and columns are used",
     )
     add_loss_bounds(parser)
+    parser.add_argument(
+        "--additive",
+        action="store_true",
+        help="losses of label sets are sums over labels: your promise; far fewer rows then certify (needs --start)",
+    )
     parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="keep finished candidates here, and resume")
     parser.add_argument("--force", action="store_true", help="continue even if the log is not fit for learning")
     add_seed(parser, "folds and stochastic optimizers")
@@ -170,6 +175,7 @@ def _fitted(
         selection=Selection(
             validation=validation,
             confidence=options.confidence,
+            additive=options.additive,
             refit=options.refit,
             imitate=options.imitate,
             force=options.force,

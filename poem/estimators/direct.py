@@ -5,16 +5,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from poem.estimators.base import Estimator, Rows
+from poem.arrays import FloatArray
+from poem.estimators.base import Rows
+from poem.estimators.objective import MeanObjective
 from poem.estimators.sums import Terms
 
 
 @dataclass(frozen=True)
-class DirectMethod(Estimator):
+class DirectMethod(MeanObjective):
     """The mean of E_h[m(x, ·)]. Its interval ignores the error of the model."""
 
     name: ClassVar[str] = "DM"
     needs_model: ClassVar[bool] = True
+
+    def ratios(self, log_ratio: FloatArray) -> FloatArray:
+        return np.zeros(len(log_ratio))  # logged losses do not count
 
     def terms(self, rows: Rows) -> Terms:
         _, expected = rows.model

@@ -14,7 +14,7 @@ from poem.evaluation import Clips
 from poem.learning.portfolio import Lam, Learner, learners_for
 from poem.optimizers import LBFGS, Optimizer
 from poem.packed import how_to_open
-from poem.policies import FlooredPolicy, Policy
+from poem.policies import FlooredPolicy, Policy, made_log
 from poem.structures import Structure
 
 Validation = float | int | BanditLog | Literal["auto"] | None
@@ -56,11 +56,50 @@ def check_asked(certify: bool, refit: bool, imitate: bool) -> None:
         raise InputError("refit= and imitate= are about certificates; leave them out with certify=False.")
 
 
+def check_learners(learners: Sequence[Learner], additive: bool, doubly_robust: bool) -> None:
+    """Refuse sums over labels where nothing would make use of them, and learners that need them."""
+    if additive and not doubly_robust:
+        raise InputError(
+            "additive=True is about candidates that a loss model judges on held-out rows. Leave it out, or leave out "
+            "estimator=, lam=, l2=, optimizer=, select_by=, guard=False and validation=None."
+        )
+    if not additive and any(learner.additive for learner in learners):
+        raise InputError(
+            "an additive learner takes losses that are sums over labels. If they are, say so by additive=True; else "
+            "leave the learner out."
+        )
+
+
 def check_features(log: BanditLog, fit_intercept: bool) -> None:
     """Refuse a log with nothing to learn with."""
     if log.n_features + int(fit_intercept) == 0:
         raise InputError(
             "X has no columns, and fit_intercept is False: there is nothing to learn with. Allow one of them."
+        )
+
+
+def check_additive(additive: bool, logging_policy: Any, *logs: BanditLog) -> None:
+    """Refuse sums over labels where the probabilities of single labels are not known."""
+    if not isinstance(additive, bool):
+        raise InputError(f"additive must be True or False; found {additive!r}.")
+    if not additive:
+        return
+    structure = logs[0].structure
+    if not structure.independent:
+        raise InputError(
+            "additive=True is for label sets, in which each label has a probability of its own; outputs are "
+            f"{structure.describe()}. Leave it out."
+        )
+    if not isinstance(logging_policy, Policy):
+        found = "none was passed" if logging_policy is None else "this one has a floor, which ties labels together"
+        raise InputError(
+            "additive=True takes the probabilities of single labels, which a log does not hold. Pass the policy that "
+            f"made the log, without a floor, as logging_policy=; {found}."
+        )
+    if not all(made_log(logging_policy, log) for log in logs):
+        raise InputError(
+            "additive=True takes the probabilities of single labels from logging_policy=, but the propensities of this "
+            "log are not that policy's. Pass the policy that made all of its rows, or leave additive= out."
         )
 
 

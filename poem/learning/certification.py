@@ -6,13 +6,22 @@ from typing import Any
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.certificates import UNORDERED, Certificate, Forecast, extremes, heavy_tail, known_logger
+from poem.certificates import (
+    UNORDERED,
+    Certificate,
+    Forecast,
+    deviations,
+    extremes,
+    heavy_tail,
+    interacting,
+    known_logger,
+)
 from poem.compute import OneBlasThread, Threads, count_threads
 from poem.data import BanditLog
 from poem.errors import InputError
 from poem.estimators import IPS
 from poem.evaluation import PLURAL, Calibration, LossBounds, calibrate
-from poem.learning.arguments import check_features, check_kinds, weights_of
+from poem.learning.arguments import check_additive, check_features, check_kinds, weights_of
 from poem.learning.held_out import HeldOut
 from poem.learning.plan import Plan, conditions_of, plan_of
 from poem.learning.sampled import check_apart, in_memory
@@ -25,6 +34,7 @@ KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 SURELY = 4.0  # standard errors above what chance explains
 CERTAIN = 1e-12  # how far from 0 the logarithm of a propensity of 1 is kept
 DIGITS = 12  # in which sums of copies agree
+ADDITIVE = ("losses are sums over labels, as you said", "the logging policy is the one that you passed")
 COPIES = 0.01  # share of the rows that certify that may be copies of others
 
 
@@ -36,6 +46,7 @@ def certify(
     loss_bounds: LossBounds = "auto",
     confidence: float = 0.95,
     logging_policy: Policy | FlooredPolicy | None = None,
+    additive: bool = False,
     n_jobs: int | None = -1,
     seed: int = 0,
 ) -> Certificate:
@@ -55,6 +66,8 @@ def certify(
     confidence : float
     logging_policy : Policy or FlooredPolicy, optional
         The policy that made the log, if it is known.
+    additive : bool
+        Losses are sums over labels: your promise, as in :class:`poem.Selection`.
     """
     if policy is None:
         raise InputError(NO_POLICY.format(name="the policy"))
@@ -76,6 +89,7 @@ def certify(
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
     _check_fresh(policy, log)
     check_features(log, policy.intercept)
+    check_additive(additive, logging_policy, log, *(() if earlier is None else (earlier,)))
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
     if not plan.rest:
         raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
@@ -86,7 +100,14 @@ def certify(
     threads = Threads(count_threads(n_jobs))
     with OneBlasThread():
         training = Training(
-            first, log.structure, policy.intercept, calibration, known=known, seed=seed, threads=threads
+            first,
+            log.structure,
+            policy.intercept,
+            calibration,
+            known=known,
+            seed=seed,
+            threads=threads,
+            additive=additive,
         )
         seen = HeldOut(first, training, first.units(), True)
         foreseen = seen.forecast(policy, threads)
@@ -105,13 +126,34 @@ def certificate_of(
     """Certify a policy on fresh rows, with the help of the rows that it was learnt from."""
     calibration = training.calibration
     held = HeldOut(fresh, training, _as_they_came(fresh.units()), True, stream=1)
-    evidence = held.evidence(policy, foreseen.cap, training.threads)
+    evidence = held.evidence(policy, foreseen.form, training.threads)
     span = calibration.loss_high - calibration.loss_low
-    found = evidence.certificate(policy, foreseen, confidence, span, conditions_of(fresh, calibration, plan))
+    conditions = conditions_of(fresh, calibration, plan) + (ADDITIVE if foreseen.form.additive else ())
+    found = evidence.certificate(policy, foreseen, confidence, span, conditions)
     losses = np.concatenate([training.log.loss, fresh.loss])
-    more = (unbounded(losses, calibration, fresh.outcome), _copied(training.log, fresh), _shuffled(plan), plan.doubts)
+    together = _interactions(training, held, fresh) if foreseen.form.additive else ()
+    more = (
+        unbounded(losses, calibration, fresh.outcome),
+        _copied(training.log, fresh),
+        _shuffled(plan),
+        plan.doubts,
+        together,
+    )
     logged = found.logged if fresh.outcome == "loss" else 0.0 - found.logged
     return replace(found, logged=logged, objections=found.objections + sum(more, ()))
+
+
+def _interactions(training: Training, held: HeldOut, fresh: BanditLog) -> tuple[str, ...]:
+    """Say that losses are not sums over labels, if two labels surely change them together."""
+    learnt = deviations(training.labels, training.loss, training.log.units()[training.layout.order])
+    found = interacting([learnt, held.deviations()])
+    if found is None:
+        return ()
+    one, other = (fresh.labels[label] for label in found)
+    return (
+        f"{PLURAL[fresh.outcome]} are not sums over labels: {one!r} and {other!r} change them together, beyond chance. "
+        "Leave additive= out",
+    )
 
 
 def _as_they_came(units: IntArray) -> IntArray:

@@ -42,6 +42,7 @@ class _Entry:
     problems: set[str] = field(default_factory=set)
     rows: list[Rows] = field(default_factory=list)
     terms: list[FloatArray] = field(default_factory=list)
+    differences: list[FloatArray] = field(default_factory=list)
 
 
 @dataclass
@@ -113,11 +114,15 @@ class Contest:
         """Make one candidate of one fold, or take it from the checkpoint, and hear the held-out rows."""
         policy = self._policy(fold, position, training, threads, line)
         trace = cast(TraceRecord, policy.record.trace)  # neither training nor the checkpoint makes one without it
-        entry.problems |= set(find_problems(*training.probe.seen_by(policy), trace.mean_weight))
+        # Weights of whole label sets say little of what is known of single labels.
+        weight = 1.0 if training.additive else trace.mean_weight
+        entry.problems |= set(find_problems(*training.probe.seen_by(policy), weight))
         if training.lacks_trees(self.recipes[position]):
             entry.problems.add(NO_TREES)
         if held is not None:
             entry.rows.append(held.rows(policy, threads))
+            if self.jury is not None and self.jury.additive:
+                entry.differences.append(held.differences(policy, threads))
             if self.jury is not None and self.jury.foresees:
                 entry.terms.append(held.paired(policy, threads))
         if fold == 0:
@@ -155,9 +160,10 @@ class Contest:
 
     def _judged(self, entry: _Entry, recipe: Recipe) -> Candidate:
         validation, gain = (None, None) if self.jury is None else self.jury.verdict(entry.rows)
-        if validation is not None and overfits(validation):
+        if validation is not None and overfits(validation) and not self.whole.additive:
             entry.problems.add(OVERFITS)
-        foreseen = self.jury.forecast(entry.terms) if self.jury is not None and entry.terms else None
+        foreseen = self.jury.forecast(entry.terms) if self.jury is not None and self.jury.foresees else None
+        gain = self.jury.additive_gain(entry.differences) if self.jury is not None and self.jury.additive else gain
         found = tuple(problem for problem in MEANING if problem in entry.problems)
         lam = recipe.lam_for(self.whole.calibration.lam_star)
         return _candidate(entry, recipe, lam, validation, gain, foreseen, found)

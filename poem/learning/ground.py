@@ -7,8 +7,18 @@ import numpy as np
 from poem.arrays import FloatArray
 from poem.compute import Forest, Threads
 from poem.data import BanditLog, Layout, grown_log, mean_square
+from poem.errors import InputError
 from poem.evaluation import Calibration
-from poem.models import ContextLosses, LossModel, losses_on
+from poem.models import (
+    ContextLosses,
+    LossModel,
+    Strengths,
+    boosted,
+    fit_without_trees,
+    losses_on,
+    suits_trees,
+    without_trees,
+)
 from poem.structures import Structure
 
 PROBED_CONTEXTS = 2000
@@ -46,6 +56,8 @@ def grown_ground(
     With ``leaves``, those of the first trees over contexts are features as well. The model must then not have seen
     these rows.
     """
+    if not can_grow(log, intercept):
+        raise InputError("trees over actions need a constant feature. Leave fit_intercept=False out.")
     assert model.forest is not None
     # What trees add is a feature: its size must not depend on the unit of the losses.
     unit = (0.0 if model.truth else calibration.loss_high - calibration.loss_low) or 1.0
@@ -63,6 +75,18 @@ def grown_ground(
     start = _pair_start(model, unit) if structure.described else _start(model, forest, unit, intercept)
     start = start / (spread_of(layout, start, log, structure) or 1.0)
     return Ground(layout, calibration.scale(layout.loss), mean_square(extended), forest, losses, start)
+
+
+def model_to_grow(log: BanditLog, strengths: Strengths, bounds: tuple[float, float], threads: Threads) -> LossModel:
+    """Return a loss model with trees, or one with a tree that says nothing if none helps."""
+    if strengths.boosting is not None:
+        return boosted(log, strengths.boosting, bounds, threads)
+    if not suits_trees(log):
+        raise InputError(
+            "no trees can be learnt from this log: its actions have no features but their identity. Leave the "
+            "learners 'trees' and 'leaves' out."
+        )
+    return without_trees(fit_without_trees(log, strengths, bounds, threads), log)
 
 
 def _start(model: LossModel, forest: Forest, unit: float, intercept: bool) -> FloatArray:

@@ -8,7 +8,24 @@ from functools import cached_property
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.certificates import CAPS, Control, Evidence, Forecast, can_control, forecast, paired_terms, ratios
+from poem.certificates import (
+    CAPS,
+    PAIRED,
+    Additive,
+    Control,
+    Deviations,
+    Evidence,
+    Forecast,
+    Form,
+    additive_differences,
+    additive_terms,
+    can_control,
+    deviations,
+    excesses,
+    forecast,
+    paired_terms,
+    ratios,
+)
 from poem.compute import Forest, Threads
 from poem.data import BanditLog, Layout, grown_log, with_seen_contexts
 from poem.estimators import IPS, Estimate, Estimator, Rows, Terms, UnitSums, standard_error
@@ -28,6 +45,7 @@ class Seat:
     layout: Layout
     unseen: UnseenRows
     control: Control | None
+    additive: Additive | None
 
 
 class HeldOut:
@@ -45,12 +63,17 @@ class HeldOut:
         self.loss = calibration.scale(self.layout.loss)
         losses: ContextLosses | None = None
         control: Control | None = None
+        additive: Additive | None = None
         if with_model:  # one that has not seen these rows
             fold = np.zeros(log.n_contexts, dtype=np.int64)
             losses = losses_on(self.layout, (training.model,), fold, calibration.loss_range, training.threads)
             if can_control(log, training.structure, units):
                 control = Control(training.logger.scores(self.layout), losses, (training.seed, stream))
-        self._plain = Seat(self.layout, UnseenRows(self.layout, self.loss, losses), control)
+            if training.additive:
+                additive = replace(training.labels, logger=training.logger.scores(self.layout), losses=losses)
+        self.forms: tuple[Form, ...] = PAIRED if control is not None else PAIRED[:1]
+        self.forms += () if additive is None else additive.forms
+        self._plain = Seat(self.layout, UnseenRows(self.layout, self.loss, losses), control, additive)
         self._seats: dict[Forest, Seat] = {}
         self._making = threading.Lock()
 
@@ -71,28 +94,60 @@ class HeldOut:
         control = plain.control
         if control is not None and losses is not None:
             control = replace(control, logger=control.logger.on(layout), losses=losses)
-        return Seat(layout, UnseenRows(layout, self.loss, losses), control)
+        additive = plain.additive
+        if additive is not None and losses is not None:
+            additive = replace(additive, logger=additive.logger.on(layout), losses=losses)
+        return Seat(layout, UnseenRows(layout, self.loss, losses), control, additive)
 
     def rows(self, policy: Policy, threads: Threads) -> Rows:
         """Return what estimators may know of these rows under a policy."""
         return self._seat(policy).unseen.under_weights(policy.weights, threads)
 
     def paired(self, policy: Policy, threads: Threads) -> FloatArray:
-        """Return the sums of the paired terms of each unit under a policy, for each cap, in the order of the units."""
+        """Return the sums of the terms of each unit under a policy, in each form, in the order of the units."""
         seat = self._seat(policy)
-        terms = paired_terms(seat.layout, self.loss, policy.weights, seat.control, threads)
+        terms = self._terms(seat, policy, self.forms, threads)
         return np.stack([np.bincount(self._unit, weights=column) for column in terms.T], axis=1)
+
+    def differences(self, policy: Policy, threads: Threads) -> FloatArray:
+        """Return the sums of the additive differences of each unit under a policy, in the order of the units."""
+        seat = self._seat(policy)
+        assert seat.additive is not None
+        rows = additive_differences(seat.additive, self.loss, policy.weights, threads)
+        return np.asarray(np.bincount(self._unit, weights=rows), dtype=np.float64)
+
+    def deviations(self) -> Deviations:
+        """Return how far labels and losses are from what is expected of them; where losses are sums over labels."""
+        assert self._plain.additive is not None
+        return deviations(self._plain.additive, self.loss, self.units)
 
     def forecast(self, policy: Policy, threads: Threads) -> Forecast:
         """Return the certificate that a policy may expect, by these rows alone."""
-        return forecast(self.paired(policy, threads), np.bincount(self._unit).astype(np.float64))
+        return forecast(self.paired(policy, threads), np.bincount(self._unit).astype(np.float64), self.forms)
 
-    def evidence(self, policy: Policy, cap: int, threads: Threads) -> Evidence:
-        """Return what these rows say of a policy that has not seen them."""
-        seat, caps = self._seat(policy), (CAPS[cap],)
+    def evidence(self, policy: Policy, form: Form, threads: Threads) -> Evidence:
+        """Return what these rows say of a policy that has not seen them, as terms of one form."""
+        seat = self._seat(policy)
         ratio = ratios(seat.layout, policy.weights, threads)
-        terms = paired_terms(seat.layout, self.loss, policy.weights, seat.control, threads, caps, ratio)[:, 0]
-        return Evidence(terms, CAPS[cap], ratio, -self.loss, self.units, float(self.layout.loss.mean()))
+        terms = self._terms(seat, policy, (form,), threads, ratio)[:, 0]
+        found = Evidence(terms, form, ratio, -self.loss, self.units, float(self.layout.loss.mean()))
+        if seat.additive is None or not form.additive:
+            return found
+        excess = excesses(seat.additive, policy.weights, threads)
+        return replace(found, excess=excess, reach=float(policy.structure.n_names))
+
+    def _terms(
+        self, seat: Seat, policy: Policy, forms: Sequence[Form], threads: Threads, ratio: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the term of every row in some forms, (n, forms)."""
+        paired, additive = ([form for form in forms if form.additive is kind] for kind in (False, True))
+        caps = tuple(CAPS[PAIRED.index(form)] for form in paired)
+        found = []
+        if caps:
+            found.append(paired_terms(seat.layout, self.loss, policy.weights, seat.control, threads, caps, ratio))
+        if additive and seat.additive is not None:
+            found.append(additive_terms(seat.additive, self.loss, policy.weights, threads, tuple(additive)))
+        return np.hstack(found)
 
 
 class Jury:
@@ -108,11 +163,13 @@ class Jury:
         self.judge, self.calibration, self.foresees, self._largest = judge, calibration, foresees, largest
         self._units: list[IntArray] = []
         self._losses: list[FloatArray] = []
+        self._forms: tuple[Form, ...] = ()
 
     def hear(self, held: HeldOut) -> None:
         """Take note of the rows of one more fold."""
         self._units.append(held.units)
         self._losses.append(held.loss)
+        self._forms = held.forms
 
     @cached_property
     def units(self) -> IntArray:
@@ -146,10 +203,30 @@ class Jury:
         )
         return found.rescaled(*self.calibration.loss_range), gain
 
+    @property
+    def additive(self) -> bool:
+        """Whether losses are sums over labels, so that additive differences judge candidates."""
+        return any(form.additive for form in self._forms)
+
     def forecast(self, parts: Sequence[FloatArray]) -> Forecast:
-        """Return the certificate that a candidate may expect, from the paired terms of the units of all folds."""
+        """Return the certificate that a candidate may expect, from the terms of the units of all folds."""
+        return forecast(self._sums(parts), self._sizes, self._forms, self._largest)
+
+    def additive_gain(self, parts: Sequence[FloatArray]) -> Gain:
+        """Return the same difference as :meth:`verdict`, from the additive differences of the units of all folds."""
+        span, sizes, sums = self.calibration.loss_high - self.calibration.loss_low, self._sizes, self._sums(parts)
+        mean = float(sums.sum() / sizes.sum())
+        stderr = standard_error((sums - mean * sizes) / sizes.sum())
+        return Gain(-span * mean, span * stderr, len(sizes) - 1.0)
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        return np.bincount(self.units).astype(np.float64)
+
+    def _sums(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Return the sums of terms of all units, in their order, from those of each fold."""
         place = np.argsort(np.concatenate([np.unique(units) for units in self._units]), kind="stable")
-        return forecast(np.concatenate(parts)[place], np.bincount(self.units).astype(np.float64), self._largest)
+        return np.concatenate(parts)[place]
 
     def logged(self) -> Estimate:
         """Return the mean loss that was logged."""

@@ -26,6 +26,10 @@ class Selection:
         takes the lowest estimate: ``"ips"`` is the paper's rule, and the default for a learner of your own.
     confidence : float
         The confidence of the certificate.
+    additive : bool
+        For label sets: losses are sums over labels, such as the number of wrong labels. This is your promise.
+        Candidates are then judged and certified label by label, which takes far fewer rows. It needs the policy that
+        made the log as ``logging_policy``, without a floor.
     refit : bool
         Learn the certified candidate again from all rows. The certificate is then for the policy before refitting.
     imitate : bool
@@ -41,6 +45,7 @@ class Selection:
     validation: Validation = "auto"
     select_by: Literal["dr", "ips", "snips"] | Estimator | None = None
     confidence: float = 0.95
+    additive: bool = False
     refit: bool = False
     imitate: bool = False
     guard: bool = True
@@ -55,7 +60,7 @@ def checked_selection(selection: Selection | None) -> Selection:
         raise InputError(f"selection must be such as poem.Selection(validation=0.25); found {selection!r}.")
     if isinstance(selection.validation, PackedLog):
         raise InputError(f"validation must be a log in memory; found a packed log, but {IN_MEMORY}.")
-    for name in ("refit", "imitate", "guard", "force"):
+    for name in ("additive", "refit", "imitate", "guard", "force"):
         if not isinstance(getattr(selection, name), bool):
             raise InputError(f"{name} must be True or False; found {getattr(selection, name)!r}.")
     return selection

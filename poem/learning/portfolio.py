@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from poem.errors import InputError
-from poem.estimators import IPS, SNIPS, DoublyRobust, ImplicitExploration, LogSmoothing, Objective
+from poem.estimators import IPS, SNIPS, DirectMethod, DoublyRobust, ImplicitExploration, LogSmoothing, Objective
 from poem.learning.names import LEARNERS
 from poem.optimizers import LBFGS, Optimizer
 
@@ -56,6 +56,8 @@ class Learner:
     cautious : bool
         Take what the logging policy never chooses in a region to have the worst loss there. A tree over the contexts
         finds such regions, in logs of classes with at most 256 dense features.
+    additive : bool
+        Correct the loss model label by label, by what was logged. It takes ``Selection(additive=True)``.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Learner:
     pull: tuple[float, ...] = (0.0,)
     optimizer: Optimizer = field(default_factory=LBFGS)
     cautious: bool = False
+    additive: bool = False
 
     def __post_init__(self) -> None:
         for name, value, kind, example in (
@@ -78,6 +81,8 @@ class Learner:
                 raise InputError(f"{name} of a learner must be such as {example}; found {value!r}.")
         if self.start not in FROM:
             raise InputError(f"start of a learner must be one of {', '.join(FROM)}; found {self.start!r}.")
+        if self.additive and self.start in GROWN:
+            raise InputError(f"an additive learner must begin elsewhere than at {self.start!r}, such as at 'direct'.")
         self._grid()
         for name in ("sharpness", "multipliers", "pull", "l2"):
             try:
@@ -202,6 +207,18 @@ BOOSTED = (NAMED["trees"], NAMED["leaves"])
 CAUTIOUS = tuple(
     Learner("cautious DR-CRM", DoublyRobust("auto"), start, (1.0,), multipliers=(1e-2,), optimizer=QUICK, cautious=True)
     for start in ("zero", "logging")
+)
+
+# For losses that are sums over labels: the corrections of single labels are far less noisy than those of whole sets.
+ADDITIVE = Learner(
+    "additive DR-CRM",
+    DirectMethod(),
+    "direct",
+    sharpness=(8.0, 16.0),
+    multipliers=(1e-2,),
+    pull=PULLS,
+    optimizer=QUICK,
+    additive=True,
 )
 
 

@@ -76,12 +76,12 @@ class Metered(Backend):
 def follows_shards(recipe: Recipe) -> bool:
     """Tell whether a recipe can be followed on shards.
 
-    Policies with trees, or with regions without support, and imitations of the log come from the sample.
+    Policies with trees, those of corrected loss models, and imitations of the log come from the sample.
     """
     learner = recipe.learner
     if learner.estimator is None:
         return learner.start in ("direct", "tilted")
-    return learner.start not in GROWN and not learner.cautious
+    return learner.start not in GROWN and not learner.cautious and not learner.additive
 
 
 def followed(

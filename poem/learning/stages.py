@@ -17,9 +17,11 @@ from poem.estimators import Estimator, Objective
 from poem.evaluation import Calibration, LossBounds, calibrate, check_learnable, check_varied
 from poem.learning.arguments import (
     asked_for,
+    check_additive,
     check_asked,
     check_features,
     check_kinds,
+    check_learners,
     judge_of,
     main_estimator,
     splits_of,
@@ -32,15 +34,11 @@ from poem.learning.ground import can_grow
 from poem.learning.held_out import Jury
 from poem.learning.options import Selection
 from poem.learning.plan import Plan, plan_of
-from poem.learning.portfolio import BOOSTED, CAUTIOUS, LOGGING, Lam, Learner, Recipe
+from poem.learning.portfolio import ADDITIVE, BOOSTED, CAUTIOUS, LOGGING, Lam, Learner, Recipe
 from poem.learning.prospects import ordered_for_certificate
 from poem.learning.result import Fit
 from poem.learning.rungs import Rung, finalists, latest, rungs_of
-from poem.learning.selection import (
-    Candidate,
-    Table,
-    ordered_by_likely,
-)
+from poem.learning.selection import Candidate, Table, ordered_by_likely
 from poem.learning.shards import Shards, Source
 from poem.learning.training import Training
 from poem.optimizers import Optimizer
@@ -93,6 +91,7 @@ class Stages:
         self.doubly_robust = isinstance(self.rule, str) and self.rule == "dr" and held_out
         self.certifies = self.doubly_robust and wish.certify
         check_asked(wish.certify, self.choice.refit, self.choice.imitate)
+        check_learners(learners, self.choice.additive, self.doubly_robust)
         self._check_start()
         self.plan: Plan = plan or plan_of(self.log, self.choice.validation, wish.seed, self.certifies)
         if wish.shards is not None and self.certifies:
@@ -118,6 +117,8 @@ class Stages:
         check_kinds(self.log, wish.estimator, wish.optimizer, wish.l2, self.choice.confidence, wish.seed, wish.n_jobs)
         check_learnable(self.log, self.choice.force)
         check_features(self.log, wish.fit_intercept)
+        given = (self.choice.validation,) if isinstance(self.choice.validation, BanditLog) else ()
+        check_additive(self.choice.additive, wish.logging_policy, self.log, *given)
         _ = self.begin, self._logging  # says what does not fit
 
     @cached_property
@@ -191,6 +192,7 @@ class Stages:
             "structure": repr(self.log.structure),
             "loss_bounds": self.wish.loss_bounds,
             "fit_intercept": self.wish.fit_intercept,
+            "additive": self.choice.additive,
             "seed": self.wish.seed,
         }
         return Record(propensities=self.propensities, settings=settings)
@@ -231,6 +233,7 @@ class Stages:
             threads=self.threads,
             shards=self.wish.shards if self.own else None,
             keeper=self.kept.keeper_named("direct"),
+            additive=self.choice.additive,
         )
 
     def _training(self, rung: Rung) -> Training:
@@ -301,13 +304,14 @@ class Stages:
         return replace(result, policy=result.recorded(self._learnt_from))
 
     def _add_by_log(self, line: Progress) -> None:
-        """Let learners with trees compete where these help, and cautious ones where some outputs were never chosen."""
+        """Let learners compete that suit the log: with trees where these help, cautious and additive ones."""
         if not (isinstance(self.wish.learners, str) and self.wish.learners == "auto" and self.doubly_robust):
             return
         trees = self.whole.strengths.boosting
         helps = trees is not None and (trees.ahead or self.log.structure.described)
         grows = helps and can_grow(self.log, self.wish.fit_intercept)
         learners: tuple[Learner, ...] = BOOSTED if grows else ()
+        learners += (ADDITIVE,) if self.choice.additive else ()
         learners += CAUTIOUS if self.certifies and self.whole.lacks_support else ()
         more = [recipe for learner in learners for recipe in learner.recipes()]
         before = self.work

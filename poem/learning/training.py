@@ -7,22 +7,20 @@ from functools import cached_property
 import numpy as np
 
 from poem.arrays import FloatArray, IntArray
-from poem.certificates import LoggerModel, can_have_steps, logger_model
+from poem.certificates import Additive, LoggerModel, can_have_steps, corrected_by_label, logger_model
 from poem.compute import Threads
 from poem.data import BanditLog, Layout, folds_by_context, folds_of, mean_square, sample_of, with_seen_contexts
-from poem.errors import InputError
 from poem.estimators import IPS, Objective, Rows, Weighted
 from poem.evaluation import Calibration
-from poem.learning.ground import Ground, can_grow, grown_ground, spread_of
+from poem.learning.ground import Ground, grown_ground, model_to_grow, spread_of
 from poem.learning.portfolio import GROWN, Recipe
 from poem.learning.probe import Probe
 from poem.learning.shards import Shards, followed, follows_shards
 from poem.models import (
-    CautiousLosses,
     ContextLosses,
     LossModel,
     Strengths,
-    boosted,
+    cautious_losses,
     chosen_strengths,
     fit_for_estimates,
     fit_on_part,
@@ -30,8 +28,6 @@ from poem.models import (
     logistic_preference,
     losses_on,
     preference_on_shards,
-    suits_trees,
-    without_trees,
 )
 from poem.objectives import Risk, imitation
 from poem.optimizers import Keeper, Trace, unmoved
@@ -52,7 +48,7 @@ class Training:
 
     What is not asked for is not computed. ``strengths`` are those of the loss models, chosen on held-out rows if
     not given. With ``shards``, the rows are a sample of these, and objectives are those of all shards; ``keeper`` is
-    for the loss model that is fitted to them.
+    for the loss model that is fitted to them. ``additive`` says that losses are sums over labels.
     """
 
     def __init__(
@@ -70,9 +66,10 @@ class Training:
         threads: Threads | None = None,
         shards: Shards | None = None,
         keeper: Keeper | None = None,
+        additive: bool = False,
     ) -> None:
         self.log, self.calibration, self.seed, self.shards, self._keeper = log, calibration, seed, shards, keeper
-        self.structure, self.intercept = structure, intercept
+        self.structure, self.intercept, self.additive = structure, intercept, additive
         self._given, self._logging, self._known, self._strengths = given, logging, known, strengths
         self.threads = threads or Threads()
 
@@ -95,6 +92,7 @@ class Training:
             threads=self.threads,
             shards=shards,
             keeper=self._keeper,
+            additive=self.additive,
         )
 
     # ---- what candidates share --------------------------------------------------------------
@@ -126,6 +124,12 @@ class Training:
         """What models say of the contexts that they have not seen."""
         models, fold = self.crossed
         return losses_on(self.layout, models, fold, self.calibration.loss_range, self.threads)
+
+    @cached_property
+    def labels(self) -> Additive:
+        """What is known of single labels, if losses are sums over them."""
+        noise = float(np.mean((self.loss - self.losses.predicted) ** 2))
+        return Additive(self.logger.scores(self.layout), self.losses, noise)
 
     @cached_property
     def crossed(self) -> tuple[list[LossModel], IntArray]:
@@ -170,7 +174,12 @@ class Training:
         steps = self.logger.steps
         if steps is None or not steps.lacks:
             return self.losses
-        return CautiousLosses(self.losses, steps.supports(self.log.X))
+        return cautious_losses(self.losses, steps.supports(self.log.X))
+
+    @cached_property
+    def corrected(self) -> ContextLosses:
+        """The same as :attr:`losses`, corrected label by label."""
+        return corrected_by_label(self.labels, self.loss)
 
     @cached_property
     def lacks_support(self) -> bool:
@@ -218,20 +227,10 @@ class Training:
         return self._grown(sample_of(self.log.take(rows), LEAFY_UNITS, self.seed), model, True)
 
     def _grown(self, log: BanditLog, model: LossModel, leaves: bool) -> Ground:
-        if not can_grow(log, self.intercept):
-            raise InputError("trees over actions need a constant feature. Leave fit_intercept=False out.")
         return grown_ground(log, self.structure, self.intercept, model, self.calibration, self.threads, leaves=leaves)
 
     def _boosted(self, log: BanditLog) -> LossModel:
-        bounds, how = self.calibration.loss_range, self.strengths.boosting
-        if how is not None:
-            return boosted(log, how, bounds, self.threads)
-        if not suits_trees(log):
-            raise InputError(
-                "no trees can be learnt from this log: its actions have no features but their identity. Leave the "
-                "learners 'trees' and 'leaves' out."
-            )
-        return without_trees(fit_without_trees(log, self.strengths, bounds, self.threads), log)
+        return model_to_grow(log, self.strengths, self.calibration.loss_range, self.threads)
 
     def lacks_trees(self, recipe: Recipe) -> bool:
         """Tell whether a recipe is about trees, and none helps here."""
@@ -337,7 +336,7 @@ class Training:
         )
 
     def _losses_for(self, recipe: Recipe) -> ContextLosses:
-        own = self.ground(recipe).losses
+        own = self.corrected if recipe.learner.additive else self.ground(recipe).losses
         if own is not None:
             return own
         return self.cautious if recipe.learner.cautious else self.losses

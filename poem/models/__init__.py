@@ -11,7 +11,7 @@ from poem.models.cross_fitted import (
     enumerated,
     fit_regressors,
 )
-from poem.models.fitted import CautiousLosses, ContextLosses, LossModel
+from poem.models.fitted import ContextLosses, LossModel, cautious_losses, corrected_losses
 from poem.models.logistic import logistic_preference
 from poem.models.offered import losses_on
 from poem.models.on_shards import preference_on_shards
@@ -19,7 +19,6 @@ from poem.models.race import suits_trees
 
 __all__ = [
     "Boosting",
-    "CautiousLosses",
     "ContextLosses",
     "CrossFitted",
     "Enumerated",
@@ -27,7 +26,9 @@ __all__ = [
     "Model",
     "Strengths",
     "boosted",
+    "cautious_losses",
     "chosen_strengths",
+    "corrected_losses",
     "cross_fit",
     "enumerate_regressor",
     "enumerated",

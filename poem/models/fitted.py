@@ -5,7 +5,7 @@ or class, and one for the context alone. Its mean under a policy needs the polic
 sum over outputs is ever taken. Of classes, the same holds for the chance that the class is wrong (truth.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -201,31 +201,39 @@ class Beside:
         return frozen(scores[:, :k]), losses._own(scores[:, k:], losses.layout.contexts[shard.places(piece)])
 
 
-class CautiousLosses(ContextLosses):
-    """What other models say, with the worst loss for outputs that have no support.
+class ChangedLosses(ContextLosses):
+    """What other models say, changed.
 
     Parameters
     ----------
     losses : ContextLosses
-    supported : (n_contexts, k) bool
-        Which outputs have support in each context of the log.
+    change : function (values, contexts) -> (m, k)
+        Returns the losses of the labels from what the models say of some contexts of the log, (m, k + 1).
     """
 
     linear = False
 
-    def __init__(self, losses: ContextLosses, supported: BoolArray) -> None:
-        self.layout, self._losses, self._supported, self._threads = losses.layout, losses, supported, losses._threads
+    def __init__(self, losses: ContextLosses, change: Callable[[FloatArray, IntArray], FloatArray]) -> None:
+        self.layout, self._losses, self._change, self._threads = losses.layout, losses, change, losses._threads
 
     def of_piece(self, shard: Shard, piece: Piece) -> FloatArray:
-        return self._with_worst(self._losses.of_piece(shard, piece), self.layout.contexts[shard.places(piece)])
+        return self._changed(self._losses.of_piece(shard, piece), self.layout.contexts[shard.places(piece)])
 
     def of_contexts(self, contexts: IntArray) -> FloatArray:
-        return self._with_worst(self._losses.of_contexts(contexts), contexts)
+        return self._changed(self._losses.of_contexts(contexts), contexts)
 
-    def _with_worst(self, values: FloatArray, contexts: IntArray) -> FloatArray:
-        cautious = values.copy()
-        cautious[:, :-1] = np.where(self._supported[contexts], values[:, :-1], -values[:, -1:])
-        return cautious
+    def _changed(self, values: FloatArray, contexts: IntArray) -> FloatArray:
+        return np.column_stack([self._change(values, contexts), values[:, -1]])
+
+
+def cautious_losses(losses: ContextLosses, supported: BoolArray) -> ChangedLosses:
+    """Return models that take outputs without support, (n_contexts, k), to have the worst loss."""
+    return ChangedLosses(losses, lambda values, at: np.where(supported[at], values[:, :-1], -values[:, -1:]))
+
+
+def corrected_losses(losses: ContextLosses, more: FloatArray) -> ChangedLosses:
+    """Return models with ``more``, (n_contexts, k), added to what they say of each label."""
+    return ChangedLosses(losses, lambda values, at: np.asarray(values[:, :-1] + more[at]))
 
 
 class ListedLosses(ContextLosses):

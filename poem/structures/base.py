@@ -27,6 +27,7 @@ class Structure(ABC):
     shared_scores: ClassVar[bool] = False  # a number added to all scores of a context changes nothing
     one_each: ClassVar[bool] = False  # an output is one label
     described: ClassVar[bool] = False  # outputs have features of their own
+    independent: ClassVar[bool] = False  # labels are chosen independently of each other, given the scores
 
     # ---- what users call y ------------------------------------------------------------------
 
@@ -130,6 +131,10 @@ class Structure(ABC):
         """
         if names is not None or width is not None:
             raise ValueError(f"features of outputs, which {self.name} has none of")
+
+    def label_log_prob(self, scores: FloatArray) -> FloatArray:
+        """Return the log-probabilities of each label being off and on, (2, m, k); where labels are ``independent``."""
+        raise TypeError(f"labels of {self.name} are not independent")
 
     @abstractmethod
     def space(self, borders: IntArray | None) -> Space:

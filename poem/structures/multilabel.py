@@ -22,6 +22,7 @@ class MultiLabel(Sets):
     n_labels: int
     name: ClassVar[str] = "multilabel"
     inferred: ClassVar[bool] = True
+    independent: ClassVar[bool] = True
 
     @classmethod
     def of(cls, codes: AnyArray, labels: Labels, **sizes: int) -> "MultiLabel":
@@ -50,6 +51,9 @@ class MultiLabel(Sets):
         out = np.empty_like(scores)
         _pull_back(scores, y, starts, coef, out)
         return out
+
+    def label_log_prob(self, scores: FloatArray) -> FloatArray:
+        return np.stack([-np.logaddexp(0.0, scores), -np.logaddexp(0.0, -scores)])
 
     def sample(self, scores: FloatArray, rng: Generator) -> AnyArray:
         return (rng.random(scores.shape) < self.marginals(scores)).astype(np.uint8)
