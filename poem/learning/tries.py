@@ -23,7 +23,7 @@ from poem.learning.selection import Candidate, rank
 LEAST = 50  # units that certify
 LEAST_SHARE = 0.1  # the same as a share of all units
 SLACK = 1.5  # times as many units as foreseen certify what is nearly sure to pass
-LAST_SLACK = 2.0  # as SLACK, for a second try: it should not fail
+LAST_SLACK = 2.0  # as SLACK, for a second try, which should not fail, and for sums over labels, whose tails are heavy
 HOPE = 6.0  # times the units that certify may be missing for a step that is tried all the same
 MOST_STEPS = 5  # policies that one try certifies
 FIRST_LEAST = 20  # units that certify in a first try
@@ -80,6 +80,8 @@ def _climb(candidates: Sequence[Candidate], plan: Plan, alpha: float, slack: flo
     goal = choose_for_certificate(candidates, alpha, plan.most)
     if goal is None:
         return None
+    assert goal.forecast is not None
+    slack = LAST_SLACK if goal.forecast.form.additive else slack
     kept = plan.cut(_within(slack * _needed(goal, alpha), _least(plan), plan.most))
     return Try(_steps(candidates, kept.most, alpha), kept, alpha)
 
