@@ -100,6 +100,13 @@ def test_losses_that_are_no_sums_are_refused():
     assert "Leave additive= out" in result.explain()
 
 
+def test_a_single_label_is_a_sum():
+    one = poem.MultiLabel(1)
+    log = logged_by(a_policy(one), lambda x, y, rng: (y[:, 0] != (x[:, 0] > 0.0)).astype(float), contexts=300)
+    options = {"logging_policy": a_policy(one), "additive": True, "loss_bounds": (0, 1), "n_jobs": 1}
+    assert poem.certify(poem.Policy(one, [[2.0], [0.0], [0.0]], True, (0,)), log, **options).certified
+
+
 def test_a_policy_of_ones_own_is_certified_label_by_label():
     good = poem.supervised(
         x := np.random.default_rng(5).normal(size=(300, 2)), np.repeat(x > 0.0, 3, axis=1).astype(int)
@@ -130,6 +137,7 @@ def test_a_packed_log_is_certified_label_by_label(tmp_path):
             {"logging_policy": a_policy(LABELS), "selection": poem.Selection(additive=1)},
             "additive must be True or False",
         ),
+        (sums_log(), {"logging_policy": a_policy(LABELS).weights}, "found ndarray"),
         (easy_log(), {"logging_policy": a_policy(poem.MultiClass(3))}, "is for label sets"),
         (sums_log(), {"logging_policy": a_policy(LABELS), "lam": 0}, "Leave it out, or leave out estimator="),
         (sums_log(), {"learners": FEW, "selection": None}, "say so by additive=True"),

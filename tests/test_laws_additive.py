@@ -195,6 +195,34 @@ def test_labels_that_change_the_loss_together_are_found():
     assert interacting([some_deviations(1, 0.2), some_deviations(2, 0.2)]) == (1, 4)
 
 
+SKEWED = {  # rare labels, and errors that are alike in nearly all rows or far off in a few
+    "rare failures": lambda rng, x: (np.full(len(x), 0.01), (rng.random(len(x)) < 0.05) - 0.05),
+    "a model that misses a step": lambda rng, x: (
+        0.02 * special.expit(8.0 * (x - 1.0)),
+        0.5 * ((x > 1.0) - 0.16) + 0.1 * rng.normal(size=len(x)).clip(-3.0, 3.0),
+    ),
+    "a model that misses a curve": lambda rng, x: (np.full(len(x), 0.01), 0.1 * (x**2).clip(0.0, 9.0) - 0.1),
+    "labels by x": lambda rng, x: (special.expit(3.0 * x - 7.0), 0.3 * np.abs(x) + 0.1 * rng.normal(size=len(x)) - 0.2),
+}
+
+
+@pytest.mark.parametrize("n", [1000, 4000])
+@pytest.mark.parametrize("world", SKEWED, ids=str)
+def test_rare_labels_and_skewed_errors_are_seldom_called_interactions(world, n):
+    def found(seed):
+        rng = np.random.default_rng(seed)
+        p, error = SKEWED[world](rng, rng.normal(size=n))
+        y = rng.random((n, 8)) < p[:, None]
+        return interacting([Deviations(y - p[:, None], error, np.arange(n))]) is not None
+
+    assert sum(found(seed) for seed in range(100)) <= 4
+
+
+def test_one_label_interacts_with_nothing():
+    part = some_deviations(0, 0.3)
+    assert interacting([Deviations(part.labels[:, :1], part.error, part.units)]) is None
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 def test_sums_over_labels_are_seldom_called_something_else(heavy):
     assert sum(interacting([some_deviations(seed, 0.0, 600, heavy=heavy)]) is not None for seed in range(300)) <= 9

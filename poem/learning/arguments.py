@@ -91,7 +91,9 @@ def check_additive(additive: bool, logging_policy: Any, *logs: BanditLog) -> Non
             f"{structure.describe()}. Leave it out."
         )
     if not isinstance(logging_policy, Policy):
-        found = "none was passed" if logging_policy is None else "this one has a floor, which ties labels together"
+        found = "none was passed" if logging_policy is None else f"found {type(logging_policy).__name__}"
+        if isinstance(logging_policy, FlooredPolicy):
+            found = "this one has a floor, which ties labels together"
         raise InputError(
             "additive=True takes the probabilities of single labels, which a log does not hold. Pass the policy that "
             f"made the log, without a floor, as logging_policy=; {found}."

@@ -89,13 +89,13 @@ def certify(
     policy.log_prob_of(log.take(np.arange(1)))  # says what does not fit
     _check_fresh(policy, log)
     check_features(log, policy.intercept)
+    logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
     check_additive(additive, logging_policy, log, *(() if earlier is None else (earlier,)))
     plan = plan_of(log, KEPT, seed, True) if earlier is None else plan_of(earlier, log, seed, True)
     if not plan.rest:
         raise InputError("the log has one independent unit only; nothing can be certified on it. Log more units.")
     first, fresh = plan.first, plan.rest[0]
     calibration = calibrate(first, IPS(), loss_bounds, fresh, *whole)
-    logging = weights_of(logging_policy, "logging_policy", log, policy.structure, policy.intercept)
     known = None if logging_policy is None else known_logger(logging_policy, logging)
     threads = Threads(count_threads(n_jobs))
     with OneBlasThread():

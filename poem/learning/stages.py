@@ -117,9 +117,9 @@ class Stages:
         check_kinds(self.log, wish.estimator, wish.optimizer, wish.l2, self.choice.confidence, wish.seed, wish.n_jobs)
         check_learnable(self.log, self.choice.force)
         check_features(self.log, wish.fit_intercept)
+        _ = self.begin, self._logging  # says what does not fit
         given = (self.choice.validation,) if isinstance(self.choice.validation, BanditLog) else ()
         check_additive(self.choice.additive, wish.logging_policy, self.log, *given)
-        _ = self.begin, self._logging  # says what does not fit
 
     @cached_property
     def begin(self) -> FloatArray | None:
