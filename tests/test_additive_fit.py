@@ -163,3 +163,16 @@ def test_the_command_takes_the_promise_and_the_policy_that_made_the_log(tmp_path
     assert (
         "losses are sums over labels, as you said" in json.loads(capsys.readouterr().out)["certificate"]["conditions"]
     )
+
+
+def test_what_is_not_certified_says_that_sums_take_fewer_rows():
+    options = {**FAST, "learners": "direct", "logging_policy": a_policy(LABELS)}
+    hint = "If losses are sums over labels, say so by additive=True: it takes far fewer rows."
+    told = {
+        additive: poem.fit(sums_log(contexts=60), selection=poem.Selection(additive=additive), **options)
+        for additive in (False, True)
+    }
+    assert not told[False].certified
+    assert hint in told[False].explain()
+    assert hint not in told[True].explain()
+    assert hint not in poem.fit(noise_log(), loss_bounds=(0, 1), n_jobs=1, learners="direct").explain()

@@ -186,6 +186,9 @@ class Fit:
         if found is not None and found.needs_more:
             rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
             lines.append(f"To certify such a gain {LIKELY} takes a log of about {rounded(rows):,} rows.")
+        policy = self.chosen.policy
+        if policy is not None and policy.structure.independent and not policy.record.settings.get("additive"):
+            lines.append(f"If {self._outcomes} are sums over labels, say so by additive=True: it takes far fewer rows.")
         if self.origin == "logging policy":
             lines.append("The policy is the logging policy.")
         elif self.origin == "imitation":
