@@ -1,10 +1,12 @@
 """Ctrl-C at any moment: exit code 130, one line, and no file left half-written."""
 
+import contextlib
 import gc
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from importlib import import_module
 
@@ -148,7 +150,32 @@ def test_an_interruption_that_python_would_ignore_is_made_again(shop, tmp_path, 
     assert not went_on
 
 
+def test_an_interruption_that_a_library_swallows_is_made_again(shop, tmp_path, capsys, ctrl_c, monkeypatch):
+    ctrl_c("poem.learning", "fit")
+    press, dealt_with = import_module("poem.learning").fit, []
+
+    def swallow_and_wait(*_, **__):
+        with contextlib.suppress(KeyboardInterrupt):
+            press()
+        try:
+            threading.Event().wait(30.0)
+        finally:
+            time.sleep(1.5)  # what tidies up is left in peace
+            dealt_with.append(True)
+
+    monkeypatch.setattr(import_module("poem.learning"), "fit", swallow_and_wait)
+    arguments, _ = command_line("train", shop, tmp_path)
+    begin = time.monotonic()
+    assert_interrupted(call(*arguments, "--quiet"), *capsys.readouterr(), tmp_path)
+    assert dealt_with == [True]
+    assert time.monotonic() - begin < 25.0
+
+
+def handlers():
+    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM), sys.unraisablehook
+
+
 def test_handlers_are_as_before(shop, ctrl_c):
-    handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    before = handlers()
     assert call("inspect", shop.log, "--quiet", *COLUMNS) == 0
-    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == (handler, hook)
+    assert handlers() == before
