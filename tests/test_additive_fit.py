@@ -139,7 +139,11 @@ def test_a_packed_log_is_certified_label_by_label(tmp_path):
         ),
         (sums_log(), {"logging_policy": a_policy(LABELS).weights}, "found ndarray"),
         (easy_log(), {"logging_policy": a_policy(poem.MultiClass(3))}, "is for label sets"),
-        (sums_log(), {"logging_policy": a_policy(LABELS), "lam": 0}, "Leave it out, or leave out estimator="),
+        (
+            sums_log(),
+            {"logging_policy": a_policy(LABELS), "lam": 0},
+            "Leave out either it or what asks for another",
+        ),
         (sums_log(), {"learners": FEW, "selection": None}, "say so by additive=True"),
     ],
 )
@@ -158,11 +162,55 @@ def test_the_command_takes_the_promise_and_the_policy_that_made_the_log(tmp_path
     a_policy(LABELS).save(tmp_path / "running.poem")
     common = ["train", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.poem"), "--loss-bounds", "0,1"]
     assert main([*common, "--additive"]) == 2
-    assert "Pass the policy that made the log, without a floor, as --start; none was" in capsys.readouterr().err
+    assert "Pass the policy that made the log, without a floor, as --start." in capsys.readouterr().err
     assert main([*common, "--additive", "--start", str(tmp_path / "running.poem"), "--json", "--quiet"]) == 0
     assert (
         "losses are sums over labels, as you said" in json.loads(capsys.readouterr().out)["certificate"]["conditions"]
     )
+
+
+def test_the_command_says_what_is_wrong_with_the_policy(tmp_path, capsys):
+    poem.write_log(sums_log(contexts=60), tmp_path / "log.parquet")
+    a_policy(LABELS, 1).save(tmp_path / "other.poem")
+    a_policy(LABELS).with_floor(0.01).save(tmp_path / "floored.poem")
+    common = ["train", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.poem"), "--additive", "--quiet"]
+    for more, message in (
+        (["other.poem"], "from --start, but the propensities of this log are not that policy's."),
+        (["floored.poem"], "as --start; this one has a floor"),
+        (["other.poem", "--propensity", "estimate"], "Leave one of --additive and --propensity estimate out."),
+    ):
+        assert main([*common, "--start", str(tmp_path / more[0]), *more[1:]]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "new.poem").exists()
+
+
+def test_commands_that_judge_say_that_they_do_not_use_the_promise(tmp_path, capsys):
+    poem.write_log(sums_log(seed=2), tmp_path / "later.parquet")
+    found().policy.save(tmp_path / "new.poem")
+    main(["evaluate", str(tmp_path / "new.poem"), str(tmp_path / "later.parquet"), "--loss-bounds", "0,1"])
+    assert "new.poem was learnt by the promise that losses are sums over labels" in capsys.readouterr().err
+
+
+def test_rewards_are_called_rewards():
+    log = sums_log()
+    rewards = poem.BanditLog(log.X, log.y, reward=-log.loss, log_propensity=log.log_propensity, context=log.context)
+    options = {"loss_bounds": (-1, 0), "logging_policy": a_policy(LABELS), "additive": True, "n_jobs": 1}
+    conditions = poem.certify(found().policy, rewards, **{**options, "earlier": None}).conditions
+    assert any("rewards are sums over labels" in each for each in conditions)
+
+
+def test_uncertified_results_name_the_promise():
+    result = poem.fit(sums_log(), logging_policy=a_policy(LABELS), selection=SUMS, certify=False, **FAST)
+    assert "losses are taken to be sums over labels, as you said" in result.explain()
+
+
+def test_a_learner_that_logged_losses_play_no_part_in_does_not_avoid_the_log():
+    plain = poem.Learner("model only", poem.DirectMethod(), "direct", multipliers=(0.0,), optimizer=SHORT)
+    for learners, options in (((plain,), {}), (FEW[1:], {"selection": SUMS, "logging_policy": a_policy(LABELS)})):
+        table = poem.fit(sums_log(), **{**FAST, **options, "learners": learners}).table
+        assert all("avoids the log" not in candidate.problems for candidate in table)
+        assert table.to_dicts()[0]["mean_weight"] is None
+        assert "0.000" not in str(table.grid().rows[0][5])
 
 
 def test_what_is_not_certified_says_that_sums_take_fewer_rows():

@@ -297,7 +297,7 @@ def test_loss_bounds_must_be_finite_and_in_order(make_log, bounds):
 @pytest.mark.parametrize("bounds", [(0.0, 0.5), (0.5, 1.0)], ids=repr)
 def test_loss_bounds_must_hold_for_the_log(rows, make_log, bounds):
     extremes = f"go from {rows.loss.min():g} to {rows.loss.max():g}"
-    with refuses(InputError, "loss_bounds are", extremes, "Pass bounds that hold for every possible loss"):
+    with refuses(InputError, "loss_bounds= is", extremes, "Pass bounds that hold for every possible loss"):
         poem.fit(make_log(), loss_bounds=bounds)
 
 
@@ -339,7 +339,9 @@ def test_start_must_have_the_shape_of_the_weights(make_log):
     log = make_log()
     with refuses(MismatchError, "start has weights of shape (3, 3)", "needs (4, 3)"):
         poem.fit(log, start=np.zeros((3, 3)))
-    with refuses(MismatchError, "start has other outputs, labels, features or intercept", "of the same kind"):
+    with refuses(
+        MismatchError, "start does not fit the log: it has an intercept, and fit_intercept is False", "of the same kind"
+    ):
         poem.fit(log, start=poem.uniform_policy(log), fit_intercept=False)
     with refuses(InputError, "start must be finite", "NaN"):
         poem.fit(log, start=np.full((4, 3), NAN))
@@ -372,7 +374,7 @@ def test_confidence_is_at_least_a_half_and_below_1(make_log, confidence):
 
 def test_the_logging_policy_must_be_of_the_same_kind(make_log):
     log = make_log()
-    with refuses(MismatchError, "logging_policy has other outputs, labels, features or intercept"):
+    with refuses(MismatchError, "logging_policy does not fit the log: it has an intercept"):
         poem.fit(log, logging_policy=poem.uniform_policy(log), fit_intercept=False)
     with refuses(MismatchError, "logging_policy has weights of shape (3, 3)", "needs (4, 3)"):
         poem.fit(log, logging_policy=np.zeros((3, 3)))

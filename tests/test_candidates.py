@@ -392,7 +392,7 @@ def test_features_of_actions_are_known_by_name():
     np.testing.assert_allclose(policy.marginals(X, lists, poem.Catalogue(ACTIONS, swapped)), expected)
     with refuses(MismatchError, "the log's features of actions are ['age', 'size', 'price']"):
         policy.log_prob_of(two)
-    with refuses(MismatchError, "other outputs, labels, features"):
+    with refuses(MismatchError, "its features of actions are "):
         poem.fit(two, start=policy, lam=0.1)
 
 

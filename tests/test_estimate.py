@@ -110,7 +110,7 @@ def test_a_start_with_other_labels_is_refused(class_log):
         True,
         class_log.labels[::-1],
     )
-    with pytest.raises(MismatchError, match="start has other outputs, labels"):
+    with pytest.raises(MismatchError, match="start does not fit the log: its labels are"):
         poem.fit(class_log, start=other)
 
 

@@ -187,12 +187,48 @@ def some_deviations(seed, together, n=3000, k=6, heavy=False):
     y = rng.random((n, k)) < p
     loss = (y * rng.random((n, k))).sum(axis=1) / k + together * (y[:, 1] & y[:, 4])
     loss += np.where(rng.random(n) < 0.01, 20.0, 0.0) if heavy else 0.0
-    return Deviations(y - p, loss - loss.mean(), np.repeat(np.arange(n // 3), 3))
+    return Deviations(y - p, (rng.random((n, k)) < 0.5) - p, loss - loss.mean(), np.repeat(np.arange(n // 3), 3))
 
 
 def test_labels_that_change_the_loss_together_are_found():
     assert interacting([some_deviations(0, 0.3)]) == (1, 4)
     assert interacting([some_deviations(1, 0.2), some_deviations(2, 0.2)]) == (1, 4)
+
+
+def drawn(loss, n=3000, k=6, chance=0.35, seed=0):
+    """Deviations of rows whose labels all have the same chance; the policy turns on those that ``loss`` names."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.choice([-1.0, 1.0], n), (rng.random((n, k)) < chance).astype(float)
+    found, on = loss(x, y)
+    line = np.column_stack([np.ones(n), y - chance])
+    additive = line @ np.linalg.lstsq(line, found, rcond=None)[0]
+    return Deviations(y - chance, 0.9 * on - chance * (on > 0.0), found - additive, np.arange(n))
+
+
+def on_where(x, y, *labels):
+    on = np.zeros_like(y)
+    on[:, labels] = (x > 0.0)[:, None]
+    return on
+
+
+def truth_of(y):
+    return np.arange(y.shape[1]) % 2.0
+
+
+INTERACTING = {
+    "by the sign of x": (lambda x, y: (0.5 + 0.5 * x * y[:, 2] * y[:, 3], on_where(x, y, 2, 3)), 6, (2, 3)),
+    "two of sixty": (lambda x, y: (0.5 * y[:, 7] * y[:, 58], on_where(x, y, 7, 58)), 60, (7, 58)),
+    "right or wrong": (lambda x, y: ((y != truth_of(y)).any(axis=1), truth_of(y) + 0.0 * y), 4, None),
+    "capped": (lambda x, y: (np.minimum(y.sum(axis=1), 2.0) / 2.0, np.ones_like(y)), 8, None),
+}
+
+
+@pytest.mark.parametrize("world", INTERACTING, ids=str)
+def test_interactions_of_many_kinds_are_found(world):
+    loss, k, labels = INTERACTING[world]
+    found = interacting([drawn(loss, k=k)])
+    assert found is not None
+    assert labels is None or found == labels
 
 
 SKEWED = {  # rare labels, and errors that are alike in nearly all rows or far off in a few
@@ -211,16 +247,18 @@ SKEWED = {  # rare labels, and errors that are alike in nearly all rows or far o
 def test_rare_labels_and_skewed_errors_are_seldom_called_interactions(world, n):
     def found(seed):
         rng = np.random.default_rng(seed)
-        p, error = SKEWED[world](rng, rng.normal(size=n))
+        x = rng.normal(size=n)
+        p, error = SKEWED[world](rng, x)
         y = rng.random((n, 8)) < p[:, None]
-        return interacting([Deviations(y - p[:, None], error, np.arange(n))]) is not None
+        moved = np.repeat((x[:, None] > 0.0) - p[:, None], 8, axis=1)
+        return interacting([Deviations(y - p[:, None], moved, error, np.arange(n))]) is not None
 
     assert sum(found(seed) for seed in range(100)) <= 4
 
 
 def test_one_label_interacts_with_nothing():
     part = some_deviations(0, 0.3)
-    assert interacting([Deviations(part.labels[:, :1], part.error, part.units)]) is None
+    assert interacting([Deviations(part.labels[:, :1], part.moved[:, :1], part.error, part.units)]) is None
 
 
 @pytest.mark.parametrize("heavy", [False, True])

@@ -59,6 +59,16 @@ def test_probabilities_sum_to_one(structure, scale, seed):
     assert np.all(log_probs <= 0.0)
 
 
+@pytest.mark.parametrize("huge", [1e12, 3e15, 1e17, 1e300])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_huge_score_of_one_label_leaves_the_others_as_they_are(huge, sign):
+    scores = np.array([[sign * huge, 0.4, -1.0]])
+    log_probs = log_probs_of_all(MultiLabel(3), scores)[0]
+    rest = log_probs_of_all(MultiLabel(2), scores[:, 1:])[0]
+    np.testing.assert_allclose(np.sort(np.exp(log_probs))[4:], np.sort(np.exp(rest)), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(log_probs).sum(), 1.0, rtol=1e-12)
+
+
 @every_structure
 @given(scale=scales, seed=seeds)
 @settings(max_examples=25, deadline=None)

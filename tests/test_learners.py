@@ -332,5 +332,5 @@ def test_a_policy_of_another_structure_is_no_start(class_log):
     k = len(class_log.labels)
     labels = poem.Policy(poem.MultiLabel(k), np.zeros((class_log.n_features + 1, k)), True, class_log.labels)
     for name in ("start", "logging_policy"):
-        with pytest.raises(poem.PoemError, match=f"{name} has other outputs"):
+        with pytest.raises(poem.PoemError, match=f"{name} does not fit the log: its outputs are {k} yes/no labels"):
             poem.fit(class_log, **{name: labels})

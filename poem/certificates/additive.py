@@ -104,14 +104,29 @@ def additive_differences(known: Additive, loss: FloatArray, weights: FloatArray,
 
 
 def deviations(known: Additive, loss: FloatArray, units: IntArray) -> Deviations:
-    """Return how far labels and losses are from what is expected of them, in the layout's order."""
+    """Return how far labels and losses are from what is expected of them, in the layout's order.
+
+    The policy is the one that the loss model, which has not seen the rows, prefers.
+    """
     layout = known.losses.layout
-    labels = np.empty((len(layout), layout.structure.n_names))
+    labels, moved = np.empty((2, len(layout), layout.structure.n_names))
     for shard in layout.shards:
         for piece in shard.pieces:
-            on = np.exp(known.log_prob(shard, piece)[1])
-            labels[piece.rows] = np.asarray(piece.y) - np.repeat(on, np.diff(piece.starts), axis=0)
-    return Deviations(labels, loss - known.losses.predicted, units)
+            on, at = np.exp(known.log_prob(shard, piece)[1]), _contexts_of_rows(piece)
+            labels[piece.rows] = np.asarray(piece.y) - on[at]
+            moved[piece.rows] = ((known.losses.of_piece(shard, piece)[:, :-1] < 0.0) - on)[at]
+    return Deviations(labels, moved, loss - known.losses.predicted, units)
+
+
+def changes(known: Additive, weights: FloatArray, threads: Threads) -> FloatArray:
+    """Return by how much a policy changes the probability of each label, (n, labels), in the layout's order."""
+    out = np.empty((len(known.losses.layout), known.losses.layout.structure.n_names))
+
+    def of_piece(shard: Shard, piece: Piece, policy: FloatArray, logger: FloatArray) -> None:
+        out[piece.rows] = (np.exp(policy[1]) - np.exp(logger[1]))[_contexts_of_rows(piece)]
+
+    _each_piece(known, weights, threads, of_piece)
+    return out
 
 
 def corrected_by_label(known: Additive, loss: FloatArray) -> ContextLosses:
@@ -150,9 +165,13 @@ def _each_piece(
         threads.map(one, shard.pieces)
 
 
+def _contexts_of_rows(piece: Piece) -> IntArray:
+    return np.repeat(np.arange(len(piece.starts) - 1), np.diff(piece.starts))
+
+
 def _excess(piece: Piece, policy: FloatArray, logger: FloatArray) -> FloatArray:
     """Return Σ (r − 1) over the labels of each row."""
-    at = np.repeat(np.arange(len(piece.starts) - 1), np.diff(piece.starts))
+    at = _contexts_of_rows(piece)
     off, on = policy - logger
     ratio = np.where(np.asarray(piece.y) > 0, on[at], off[at])
     return np.asarray(np.expm1(np.minimum(ratio, LARGEST_LOG)).sum(axis=1))

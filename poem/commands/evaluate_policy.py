@@ -20,6 +20,7 @@ from poem.commands.reading import (
     add_columns,
     add_packed,
     estimated,
+    judged,
     log_for,
     packed_log,
     place,
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     from poem.evaluation import conclude, evaluate
     from poem.policies import check_all_packed, check_packed_for, load_policy, on_log, same_reading
 
-    policy = load_policy(options.policy)
+    policy = judged(options.policy, options)
     other = None if options.against is None else load_policy(options.against)
     packed = packed_log(options)
     policies: dict[str, Any] = {"policy": policy} if other is None else {"policy": policy, "other": other}

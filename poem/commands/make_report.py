@@ -9,6 +9,7 @@ from poem.commands.reading import (
     add_columns,
     add_packed,
     estimated,
+    judged,
     log_for,
     packed_log,
     place,
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from poem.report import write_report
 
     writable(options.out, ".html", ".htm")
-    policy = load_policy(options.policy)
+    policy = judged(options.policy, options)
     other = None if options.against is None else load_policy(options.against)
     packed = packed_log(options)
     log: BanditLog | PackedLog

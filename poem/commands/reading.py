@@ -293,6 +293,20 @@ def estimated(log: L, options: argparse.Namespace) -> L:
     return cast("L", found.log)
 
 
+def judged(path: Path, options: argparse.Namespace) -> "Policy | FlooredPolicy":
+    """Load a policy that is to be judged on a log; say if its certificate rests on more than a judgement will."""
+    from poem.policies import load_policy, without_floor
+
+    policy = load_policy(path)
+    if without_floor(policy).record.settings.get("additive") is True:
+        remark(
+            options,
+            f"note: {path} was learnt by the promise that losses are sums over labels. This command does not use it, "
+            "and takes far more rows; poem.certify(…, additive=True) in Python does use it.",
+        )
+    return policy
+
+
 def warned_if_seen(
     policy: "Policy | FlooredPolicy", path: Path, log: "BanditLog | PackedLog", options: argparse.Namespace
 ) -> bool:

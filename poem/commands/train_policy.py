@@ -127,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
     from poem.readers import empty_columns, notes_on_text
 
     writable(options.out, unlike=None if isinstance(options.log, str) else options.log)
+    _check_additive(options)
     start = None if options.start is None else load_policy(options.start)
     packed = packed_log(options)
     if packed is not None:
@@ -153,6 +154,20 @@ def run(options: argparse.Namespace) -> int:
     return _told(result, options)
 
 
+def _check_additive(options: argparse.Namespace) -> None:
+    """Refuse sums over labels without the policy that made the log, before anything is read."""
+    if options.additive and options.start is None:
+        raise InputError(
+            "--additive takes the probabilities of single labels, which a log does not hold. Pass the policy that made "
+            "the log, without a floor, as --start."
+        )
+    if options.additive and options.propensity == "estimate":
+        raise InputError(
+            "--additive takes the probabilities of single labels from the policy that made the log, and estimated "
+            "propensities are not that policy's. Leave one of --additive and --propensity estimate out."
+        )
+
+
 def _fitted(
     log: "BanditLog | PackedLog",
     validation: Any,
@@ -164,10 +179,9 @@ def _fitted(
     from poem.learning import Selection, fit
     from poem.policies import without_floor
 
-    logging_policy = start if started_it else None
+    logging_policy = start if started_it or options.additive else None
     if start is not None and without_floor(start).forest is not None:
-        told = "has trees, so that learning begins anew, with its columns and features. poem.balanced pools both logs"
-        remark(options, f"{options.start} {told}")
+        remark(options, f"{options.start} has trees, so that learning begins anew, with its columns and features")
         start = None
     return fit(
         log,

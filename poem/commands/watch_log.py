@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from poem.commands.arguments import add_command, add_common, add_loss_bounds, number, share, show, whole_number, working
-from poem.commands.reading import add_columns, log_for, read_raw_log
+from poem.commands.reading import add_columns, judged, log_for, read_raw_log
 from poem.errors import InputError
 
 LOOKS = 10  # as poem.watch has it; the library is not imported for a help text
@@ -42,9 +42,9 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the looks and the answer."""
     from poem.evaluation import watch
-    from poem.policies import load_policy, was_trained_on
+    from poem.policies import was_trained_on
 
-    policy = load_policy(options.policy)
+    policy = judged(options.policy, options)
     if options.propensity == "estimate":
         raise InputError("--propensity estimate cannot be used here: the answer rests on logged propensities.")
     log = log_for(policy, options.policy, read_raw_log(options, policy), options)

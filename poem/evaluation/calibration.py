@@ -199,7 +199,7 @@ def loss_range(
     if found[0] < low or found[1] > high:
         least, most = _turned(found, log.outcome)
         raise InputError(
-            f"loss_bounds are ({given[0]:g}, {given[1]:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to "
+            f"loss_bounds= is ({given[0]:g}, {given[1]:g}), but the log's {PLURAL[log.outcome]} go from {least:g} to "
             f"{most:g}. Pass bounds that hold for every possible {log.outcome}."
         )
     return low, high

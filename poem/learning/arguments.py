@@ -1,6 +1,6 @@
 """What the arguments of a fit mean: checked, and turned into the parts that do the work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -60,8 +60,8 @@ def check_learners(learners: Sequence[Learner], additive: bool, doubly_robust: b
     """Refuse sums over labels where nothing would make use of them, and learners that need them."""
     if additive and not doubly_robust:
         raise InputError(
-            "additive=True is about candidates that a loss model judges on held-out rows. Leave it out, or leave out "
-            "estimator=, lam=, l2=, optimizer=, select_by=, guard=False and validation=None."
+            "additive=True needs several learners that a loss model judges on held-out rows. Leave out either it or "
+            "what asks for another rule: estimator=, lam=, l2=, optimizer=, select_by=, guard=False or validation=None."
         )
     if not additive and any(learner.additive for learner in learners):
         raise InputError(
@@ -190,6 +190,29 @@ def check_share(validation: Any) -> float:
     return float(validation)
 
 
+def _differences(policy: Policy, log: BanditLog, structure: Structure, fit_intercept: bool) -> Iterator[str]:
+    """Yield how a policy differs from those that are learnt from a log."""
+    if policy.structure != structure:
+        yield f"its outputs are {policy.structure.describe()}, and those of the log {structure.describe()}"
+    elif policy.labels != structure.known_labels(log.labels):
+        yield f"its labels are {_some(policy.labels)}, and those of the log {_some(log.labels)}"
+    for what, theirs, mine in (
+        ("features", policy.feature_names, log.feature_names),
+        ("features of actions", policy.action_names, log.action_names),
+    ):
+        if theirs != mine:
+            yield f"its {what} are {_some(theirs)}, and those of the log {_some(mine)}"
+    if policy.intercept != fit_intercept:
+        yield f"it has {'an' if policy.intercept else 'no'} intercept, and fit_intercept is {fit_intercept}"
+
+
+def _some(names: Sequence[Any] | None) -> str:
+    """Return some names, such as those of features."""
+    if names is None:
+        return "without names"
+    return f"{', '.join(map(str, names[:8]))}{', …' if len(names) > 8 else ''} ({len(names)})"
+
+
 def weights_of(
     policy: Policy | FlooredPolicy | FloatArray | None,
     name: str,
@@ -206,14 +229,9 @@ def weights_of(
     if isinstance(policy, FlooredPolicy):
         policy = policy.policy
     if isinstance(policy, Policy):
-        theirs = policy.structure, policy.labels, policy.feature_names, policy.action_names
-        mine = structure, structure.known_labels(log.labels), log.feature_names, log.action_names
-        if theirs != mine or policy.intercept != fit_intercept:
-            raise MismatchError(
-                f"{name} has other outputs, labels, features or intercept than this fit: {policy.structure} with "
-                f"{policy.labels[:8]} against {structure} with {log.labels[:8]}, {policy.feature_names} against "
-                f"{log.feature_names}, intercept {policy.intercept} against {fit_intercept}. Pass one of the same kind."
-            )
+        differences = list(_differences(policy, log, structure, fit_intercept))
+        if differences:
+            raise MismatchError(f"{name} does not fit the log: {'; '.join(differences)}. Pass one of the same kind.")
         if policy.forest is not None and name == "logging_policy":
             return None
         if policy.forest is not None:

@@ -34,7 +34,6 @@ KEPT = 0.8  # share of a log that certifies, if no earlier one helps
 SURELY = 4.0  # standard errors above what chance explains
 CERTAIN = 1e-12  # how far from 0 the logarithm of a propensity of 1 is kept
 DIGITS = 12  # in which sums of copies agree
-ADDITIVE = ("losses are sums over labels, as you said", "the logging policy is the one that you passed")
 COPIES = 0.01  # share of the rows that certify that may be copies of others
 
 
@@ -128,10 +127,10 @@ def certificate_of(
     held = HeldOut(fresh, training, _as_they_came(fresh.units()), True, stream=1)
     evidence = held.evidence(policy, foreseen.form, training.threads)
     span = calibration.loss_high - calibration.loss_low
-    conditions = conditions_of(fresh, calibration, plan) + (ADDITIVE if foreseen.form.additive else ())
+    conditions = conditions_of(fresh, calibration, plan) + (_promised(fresh) if foreseen.form.additive else ())
     found = evidence.certificate(policy, foreseen, confidence, span, conditions)
     losses = np.concatenate([training.log.loss, fresh.loss])
-    together = _interactions(training, held, fresh) if foreseen.form.additive else ()
+    together = _interactions(policy, training, held, fresh) if foreseen.form.additive else ()
     more = (
         unbounded(losses, calibration, fresh.outcome),
         _copied(training.log, fresh),
@@ -143,15 +142,23 @@ def certificate_of(
     return replace(found, logged=logged, objections=found.objections + sum(more, ()))
 
 
-def _interactions(training: Training, held: HeldOut, fresh: BanditLog) -> tuple[str, ...]:
-    """Say that losses are not sums over labels, if two labels surely change them together."""
+def _promised(fresh: BanditLog) -> tuple[str, str]:
+    """Return what additive terms take for granted."""
+    return (
+        f"{PLURAL[fresh.outcome]} are sums over labels, as you said",
+        "the policy that you passed as logging_policy= made the log",
+    )
+
+
+def _interactions(policy: Policy, training: Training, held: HeldOut, fresh: BanditLog) -> tuple[str, ...]:
+    """Say that losses are not sums over labels, if labels surely change them together."""
     learnt = deviations(training.labels, training.loss, training.log.units()[training.layout.order])
-    found = interacting([learnt, held.deviations()])
+    found = interacting([learnt, held.deviations(policy, training.threads)])
     if found is None:
         return ()
-    one, other = (fresh.labels[label] for label in found)
+    which = " and ".join(repr(fresh.labels[label]) for label in found) or "several labels"
     return (
-        f"{PLURAL[fresh.outcome]} are not sums over labels: {one!r} and {other!r} change them together, beyond chance. "
+        f"{PLURAL[fresh.outcome]} are not sums over labels: {which} change them together, beyond chance. "
         "Leave additive= out",
     )
 

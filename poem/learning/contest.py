@@ -115,7 +115,7 @@ class Contest:
         policy = self._policy(fold, position, training, threads, line)
         trace = cast(TraceRecord, policy.record.trace)  # neither training nor the checkpoint makes one without it
         # Weights of whole label sets say little of what is known of single labels.
-        weight = 1.0 if training.additive else trace.mean_weight
+        weight = 1.0 if training.additive or self.recipes[position].weightless else trace.mean_weight
         entry.problems |= set(find_problems(*training.probe.seen_by(policy), weight))
         if training.lacks_trees(self.recipes[position]):
             entry.problems.add(NO_TREES)

@@ -20,6 +20,7 @@ from poem.certificates import (
     additive_differences,
     additive_terms,
     can_control,
+    changes,
     deviations,
     excesses,
     forecast,
@@ -116,10 +117,11 @@ class HeldOut:
         rows = additive_differences(seat.additive, self.loss, policy.weights, threads)
         return np.asarray(np.bincount(self._unit, weights=rows), dtype=np.float64)
 
-    def deviations(self) -> Deviations:
+    def deviations(self, policy: Policy, threads: Threads) -> Deviations:
         """Return how far labels and losses are from what is expected of them; where losses are sums over labels."""
-        assert self._plain.additive is not None
-        return deviations(self._plain.additive, self.loss, self.units)
+        known = self._seat(policy).additive
+        assert known is not None
+        return replace(deviations(known, self.loss, self.units), moved=changes(known, policy.weights, threads))
 
     def forecast(self, policy: Policy, threads: Threads) -> Forecast:
         """Return the certificate that a policy may expect, by these rows alone."""

@@ -135,6 +135,11 @@ class Recipe:
             learner.estimator is not None and learner.estimator.needs_model
         )
 
+    @property
+    def weightless(self) -> bool:
+        """Whether logged losses do not count while it is learnt, so that their weights say nothing."""
+        return isinstance(self.learner.estimator, DirectMethod)
+
     def lam_for(self, lam_star: float) -> float:
         """Return λ for a log with some λ*."""
         return self.lam if self.c is None else self.c * lam_star

@@ -178,6 +178,11 @@ class Fit:
             f"above {found.gain_at_least:.4g} with {sure} confidence; that must be above 0."
         )
 
+    @property
+    def _additive(self) -> bool:
+        made = self.chosen.policy or self.learnt
+        return made is not None and made.record.settings.get("additive") is True
+
     def _next_step(self) -> list[str]:
         if self.certified:
             return []
@@ -187,7 +192,7 @@ class Fit:
             rows = found.units_needed * found.rows / found.units / max(found.rows / self.n_rows, 1e-9)
             lines.append(f"To certify such a gain {LIKELY} takes a log of about {rounded(rows):,} rows.")
         policy = self.chosen.policy
-        if policy is not None and policy.structure.independent and not policy.record.settings.get("additive"):
+        if policy is not None and policy.structure.independent and not self._additive:
             lines.append(f"If {self._outcomes} are sums over labels, say so by additive=True: it takes far fewer rows.")
         if self.origin == "logging policy":
             lines.append("The policy is the logging policy.")
@@ -211,11 +216,12 @@ class Fit:
         if self.logged is not None and chosen.validation is not None and chosen.gain is not None:
             gain = chosen.gain.as_reward
             low, high = gain.interval()
+            promised = f"; {self._outcomes} are taken to be sums over labels, as you said" if self._additive else ""
             lines += [
                 f"Against: a logged {self.outcome} of {self.logged.value:.4g} on {self.n_validation:,} "
                 f"held-out rows{self._in_folds}; its own is estimated at {chosen.validation}.",
                 f"Gain: {gain.value:.4g}, approximate 95% interval [{low:.4g}, {high:.4g}]: that of the "
-                "winner, so likely too high.",
+                f"winner, so likely too high{promised}.",
             ]
         return lines
 

@@ -94,24 +94,25 @@ def _fill_small(scores: FloatArray, small: FloatArray) -> None:
 @kernel
 def _log_prob(scores: FloatArray, y: AnyArray, starts: IntArray, out: FloatArray) -> None:
     q = scores.shape[1]
-    small = np.empty(q)
+    small, likely = np.empty(q), np.empty(q)
     for c in range(scores.shape[0]):
         if starts[c] == starts[c + 1]:
             continue
         _fill_small(scores[c], small)
-        # log Z = Σ log(1 + eˢ) = Σ max(s, 0) + log Π (1 + e^−|s|): one logarithm for many labels.
-        log_z = 0.0
+        # log(1 + eˢ) = max(s, 0) + log(1 + e^−|s|): one logarithm for many labels. max(s, 0) is taken off label by
+        # label, so that a huge score does not round the others away.
+        logs = 0.0
         for first in range(0, q, FACTORS):
             product = 1.0
             for label in range(first, min(q, first + FACTORS)):
-                log_z += max(scores[c, label], 0.0)
+                likely[label] = max(scores[c, label], 0.0)
                 product *= 1.0 + small[label]
-            log_z += np.log(product)
+            logs += np.log(product)
         for i in range(starts[c], starts[c + 1]):
-            on = 0.0
+            off = 0.0
             for label in range(q):
-                on += scores[c, label] * y[i, label]
-            out[i] = min(on - log_z, 0.0)
+                off += scores[c, label] * y[i, label] - likely[label]
+            out[i] = off - logs
 
 
 @kernel
