@@ -64,7 +64,7 @@ def _answered(arguments: Sequence[str] | None) -> int:
     _mend_streams()
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:
-        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")  # with the usage of the command
+        options.parser.error(_unrecognized(unknown, options.parser))  # with the usage of the command
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _teller(options)
@@ -81,6 +81,16 @@ def _answered(arguments: Sequence[str] | None) -> int:
     except MemoryError as error:
         tell_line(f"poem: there is not enough memory ({error}). Take fewer rows or features.")
         return 2
+
+
+def _unrecognized(unknown: list[str], parser: "argparse.ArgumentParser") -> str:
+    """Say which arguments no command has, and what may have been meant."""
+    from difflib import get_close_matches
+
+    known = [name for action in parser._actions for name in action.option_strings]
+    meant = [name for each in unknown for name in get_close_matches(each.partition("=")[0], known, 1)]
+    hint = f"; did you mean {', '.join(dict.fromkeys(meant))}?" if meant else ""
+    return f"unrecognized arguments: {' '.join(unknown)}{hint}"
 
 
 def _run(options: "argparse.Namespace") -> int:

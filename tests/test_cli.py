@@ -95,6 +95,13 @@ def test_wrong_usage_ends_with_2_and_a_hint_on_stderr(arguments, capsys):
     assert "error:" in err
 
 
+def test_a_misspelt_option_is_met_with_the_right_one(capsys):
+    assert exit_code("train", "log.csv", "-o", "new.poem", "--addditive", "--seeed=3") == 2
+    assert capsys.readouterr().err.endswith("--addditive --seeed=3; did you mean --additive, --seed?\n")
+    assert exit_code("train", "log.csv", "-o", "new.poem", "--xyzzy") == 2
+    assert capsys.readouterr().err.endswith("unrecognized arguments: --xyzzy\n")
+
+
 # ---- bad input ------------------------------------------------------------------------------------
 
 
