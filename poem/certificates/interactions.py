@@ -48,6 +48,23 @@ class Deviations:
         """The deviations, weighed by how much the policy changes the labels."""
         return self.labels * self.moved
 
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Return the sums over each unit's rows, (units, columns)."""
+        order, starts = self._units
+        if len(starts) == len(values):
+            return values
+        return np.asarray(np.add.reduceat(values[order], starts, axis=0))
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """The number of rows of each unit."""
+        return self.by_unit(np.ones((len(self.error), 1)))[:, 0]
+
+    @cached_property
+    def _units(self) -> tuple[IntArray, IntArray]:
+        order = np.argsort(self.units, kind="stable")
+        return order, np.flatnonzero(np.diff(self.units[order], prepend=-1))
+
 
 def interacting(parts: Sequence[Deviations]) -> tuple[int, ...] | None:
     """Return the two labels that surely interact, none if only all together do, and None if losses may be sums.
@@ -71,10 +88,10 @@ def _best_pair(
 ) -> tuple[float, tuple[int, ...] | None]:
     """Return the pair whose bets won most, if that is more than another won."""
     reach = max(1.0, *(_largest(part.error) for part, _ in way))
-    sizes = np.concatenate([_by_unit(part, np.ones((len(part.error), 1)))[:, 0] for part, _ in way])
+    sizes = np.concatenate([part.sizes for part, _ in way])
     for place, label in enumerate(chosen[:-1].tolist()):
         others = chosen[place + 1 :]
-        sums = np.concatenate([_by_unit(part, _products(part, values, label, others)) for part, values in way])
+        sums = np.concatenate([part.by_unit(_products(part, values, label, others)) for part, values in way])
         for other in np.flatnonzero(np.abs(sums.sum(axis=0)) >= WORTH_A_BET * np.sqrt((sums**2).sum(axis=0))):
             capital = _capital(sums[:, other], reach, sizes)
             if capital >= won:
@@ -89,21 +106,13 @@ def _products(part: Deviations, values: FloatArray, label: int, others: IntArray
 def _capital_of_all(part: Deviations) -> float:
     """Return what bets on the sum over all pairs won."""
     together = 0.5 * (part.weighed.sum(axis=1) ** 2 - (part.weighed**2).sum(axis=1))
-    sums = _by_unit(part, (together * part.error)[:, None])[:, 0]
-    sizes = _by_unit(part, np.ones((len(part.error), 1)))[:, 0]
+    sums = part.by_unit((together * part.error)[:, None])[:, 0]
     reach = 0.5 * _largest(np.abs(part.moved).sum(axis=1)) ** 2 * max(1.0, _largest(part.error))
-    return _capital(sums, reach, sizes) if reach > 0.0 else 0.0
+    return _capital(sums, reach, part.sizes) if reach > 0.0 else 0.0
 
 
 def _largest(values: FloatArray) -> float:
     return float(np.abs(values).max(initial=0.0))
-
-
-def _by_unit(part: Deviations, values: FloatArray) -> FloatArray:
-    """Return the sums over each unit's rows, (units, columns)."""
-    order = np.argsort(part.units, kind="stable")
-    starts = np.flatnonzero(np.diff(part.units[order], prepend=-1))
-    return np.asarray(np.add.reduceat(values[order], starts, axis=0))
 
 
 def _capital(sums: FloatArray, reach: float, sizes: FloatArray) -> float:
