@@ -57,7 +57,8 @@ def test_the_parameters_are_those_of_fit():
     flat = {field.name for field in fields(poem.Selection)}  # a search can set each of them by its name
     offered, wanted = set(CRMLearner().get_params()), set(poem.fit.__kwdefaults__) - {"selection"} | flat
     assert offered - wanted == {"random_state", "labels", "structure"}  # fit's seed, and what its log brings along
-    assert wanted - offered == {"seed", "start", "logging_policy", "refit", "imitate", "progress", "checkpoint"}
+    left_out = {"seed", "start", "logging_policy", "additive", "refit", "imitate", "progress", "checkpoint"}
+    assert wanted - offered == left_out
 
 
 # ---- fit, predict, score --------------------------------------------------------------------------
