@@ -162,7 +162,7 @@ def assert_same(one, two, sketched=SKETCHED):
     assert [getattr(one, name) for name in named] == [getattr(two, name) for name in named]
 
 
-@pytest.mark.parametrize("shards", [1, 7])
+@pytest.mark.parametrize("shards", [1, 2, 7])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_packed_log_is_judged_as_its_rows_are(cut, kind, shards):
     log = cut(kind, shards)
@@ -173,7 +173,7 @@ def test_a_packed_log_is_judged_as_its_rows_are(cut, kind, shards):
             assert_same(poem.evaluate(policies, log, model="linear", n_jobs=threads, **options), expected)
 
 
-@pytest.mark.parametrize("shards", [1, 7])
+@pytest.mark.parametrize("shards", [1, 2, 7])
 @pytest.mark.parametrize("kind", ["classes", "sparse", "label sets", "offered", "rare", "extreme"])
 def test_policies_have_the_same_share_in_the_loss_model(cut, kind, shards):
     log = cut(kind, shards)

@@ -52,5 +52,5 @@ def peak(path, rows):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
 def test_memory_does_not_grow_with_rows(tmp_path):
-    small, large = peak(tmp_path / "small", 50_000), peak(tmp_path / "large", 300_000)
-    assert large < small + 25  # the rows alone take 26 MB, and terms of ten estimators many times that
+    small, large = peak(tmp_path / "small", 50_000), peak(tmp_path / "large", 500_000)
+    assert large < small + 40  # the rows alone take 44 MB, and terms of ten estimators many times that

@@ -67,9 +67,9 @@ class Deviations:
 
 
 def interacting(parts: Sequence[Deviations]) -> tuple[int, ...] | None:
-    """Return the two labels that surely interact, none if only all together do, and None if losses may be sums.
+    """Return the two labels that surely interact; () if only all pairs together do, and None if losses may be sums.
 
-    Of many labels, those are looked at that vary most where the policy of the last part changes them.
+    Of many labels, only those are compared that vary most where the policy of the last part changes them.
     """
     chosen = np.sort(np.argsort(-(parts[-1].weighed ** 2).sum(axis=0), kind="stable")[:MOST_LABELS])
     ways = [[(part, part.labels) for part in parts], *([(part, part.weighed)] for part in parts)]

@@ -16,8 +16,8 @@ class Interrupts:
     """Knows whether Ctrl-C was pressed, and sees to it that it is not lost.
 
     An import that is interrupted may end with another error. What is interrupted while an object is deleted or in a
-    callback of C code is written to stderr and forgotten. And a library may swallow any error: where there are timers
-    (not on Windows), one looks again and again whether the process is still at work.
+    callback of C code is written to stderr and forgotten. A library may swallow any error. So a timer (Windows has
+    none) interrupts again and again until something deals with it.
     """
 
     def __init__(self) -> None:
